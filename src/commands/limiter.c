@@ -1,0 +1,153 @@
+#include "commands/limiter.h"
+
+#include "server/clock.h"
+#include "server/reply.h"
+
+struct request {
+    struct rl_ask ask;
+    int64_t keep_ms;
+    int64_t limit[RL_LIMIT_WORDS];
+};
+
+static bool read_cost(struct rl_args *a, const char *name, void *into) {
+    return rl_args_units(a, name, &((struct request *)into)->ask.cost);
+}
+
+static bool read_peek(struct rl_args *a, const char *name, void *into) {
+    (void)a;
+    (void)name;
+    ((struct request *)into)->ask.peek = true;
+    return true;
+}
+
+static bool read_force(struct rl_args *a, const char *name, void *into) {
+    (void)a;
+    (void)name;
+    ((struct request *)into)->ask.mode = RL_FORCE;
+    return true;
+}
+
+static bool read_upto(struct rl_args *a, const char *name, void *into) {
+    (void)a;
+    (void)name;
+    ((struct request *)into)->ask.mode = RL_UPTO;
+    return true;
+}
+
+static bool read_refund(struct rl_args *a, const char *name, void *into) {
+    ((struct request *)into)->ask.mode = RL_REFUND;
+    return rl_args_units(a, name, &((struct request *)into)->ask.cost);
+}
+
+static bool read_keep(struct rl_args *a, const char *name, void *into) {
+    return rl_args_duration(a, name, &((struct request *)into)->keep_ms);
+}
+
+enum { COST, PEEK, FORCE, UPTO, REFUND, KEEP };
+static const struct rl_option shared_options[] = {
+    [COST] = {"COST", read_cost},
+    [PEEK] = {"PEEK", read_peek},
+    [FORCE] = {"FORCE", read_force},
+    [UPTO] = {"UPTO", read_upto},
+    [REFUND] = {"REFUND", read_refund},
+    [KEEP] = {"KEEP", read_keep},
+    {0},
+};
+
+/* Pairs that contradict each other. */
+static const struct {
+    int a, b;
+} excluded[] = {
+    {PEEK, FORCE}, {PEEK, REFUND}, {PEEK, KEEP}, {FORCE, UPTO}, {REFUND, COST}, {REFUND, FORCE}, {REFUND, UPTO},
+};
+
+static bool compatible(struct rl_args *a, unsigned seen) {
+    for (size_t i = 0; i < sizeof(excluded) / sizeof(excluded[0]); i++) {
+        unsigned both = 1u << excluded[i].a | 1u << excluded[i].b;
+        if ((seen & both) != both) continue;
+        return rl_reply_error(a->ctx, "ERR %s does not go with %s", shared_options[excluded[i].a].name,
+                              shared_options[excluded[i].b].name);
+    }
+    return true;
+}
+
+static bool parse(struct rl_args *a, const struct rl_limiter *limiter, struct request *req) {
+    unsigned seen_own = 0, seen = 0;
+    req->ask = (struct rl_ask){.cost = 1, .mode = RL_TAKE};
+    req->keep_ms = 0;
+    if (!limiter->parse(a, req->limit)) return false;
+    while (rl_args_more(a)) {
+        int got = rl_args_option(a, limiter->options, &seen_own, req->limit);
+        if (got == 0) got = rl_args_option(a, shared_options, &seen, req);
+        if (got < 0) return false;
+        if (got == 0) return rl_args_unknown(a, limiter->options, shared_options);
+    }
+    return compatible(a, seen) && (!limiter->finish || limiter->finish(a, req->limit));
+}
+
+/* A step back of the clock: the state is moved to the moment under its own limit, even if the call is refused. */
+static void repair(struct rl_key *key, const struct rl_limiter *limiter, struct rl_moment *m) {
+    rl_key_reload(key, m->now_us);
+    const int64_t *limit = key->live.limit->limit;
+    if (limiter->locate && limiter->locate(key->live.state, limit, m)) return;
+    rl_key_take(key, limit, 0, 0, m);
+}
+
+/* Carries the verdict out. Nothing can fail from here on. */
+static void commit(struct rl_key *key, const struct rl_limiter *limiter, const struct request *req,
+                   const struct rl_verdict *v, struct rl_moment *m, bool ahead) {
+    unsigned told = 0;
+    if (v->allowed > 0) {
+        told = rl_key_take(key, req->limit, rl_verdict_delta(v, &req->ask), req->keep_ms, m);
+    } else if (ahead) {
+        repair(key, limiter, m);
+    }
+    if (told) limiter->tell(key, req->limit, told);
+    if (v->allowed == 0 && req->ask.mode != RL_REFUND) rl_key_tell_refused(key);
+    rl_stats_count(limiter->stats, &req->ask, v);
+}
+
+static bool decide(struct rl_key *key, const struct rl_limiter *limiter, const struct request *req, struct rl_moment *m,
+                   struct rl_verdict *v) {
+    const struct rl_kind *kind = limiter->type->kind;
+    struct rl_live *live = &key->live;
+    bool ahead = rl_live_ahead(live, m->now_us);
+    if (!rl_live_rescale(live, req->limit)) return rl_reply_error(key->ctx, "ERR %s", kind->beyond);
+    const char *wrong = limiter->locate ? limiter->locate(live->state, req->limit, m) : NULL;
+    if (wrong) return rl_reply_error(key->ctx, "ERR TZ %s", wrong);
+
+    *v = kind->check(live->state, req->limit, &req->ask, m);
+    if (v->beyond) return rl_reply_error(key->ctx, "ERR %s", kind->beyond);
+    if (limiter->hold_ms && v->allowed > 0 && req->ask.mode != RL_REFUND) {
+        v->wait_ms = limiter->hold_ms(live->state, req->limit, m);
+    }
+    if (!req->ask.peek) commit(key, limiter, req, v, m, ahead);
+    return true;
+}
+
+int rl_limiter_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, const struct rl_limiter *limiter) {
+    struct rl_args args = {.ctx = ctx, .argv = argv, .argc = argc, .at = 2};
+    struct request req;
+    struct rl_key key;
+    struct rl_verdict v;
+    if (argc < 3) return RedisModule_WrongArity(ctx);
+    if (!parse(&args, limiter, &req)) return REDISMODULE_OK;
+
+    struct rl_moment moment = {.now_us = rl_clock_us()};
+    if (!rl_key_open(ctx, argv[1], limiter->type, moment.now_us, &key)) return REDISMODULE_OK;
+    bool decided = decide(&key, limiter, &req, &moment, &v);
+    rl_key_close(&key);
+    return decided ? rl_reply_verdict(ctx, &v) : REDISMODULE_OK;
+}
+
+RedisModuleCommandArg rl_limiter_amount_args[] = {
+    {.name = "cost", .type = REDISMODULE_ARG_TYPE_INTEGER, .token = "COST"},
+    {.name = "refund", .type = REDISMODULE_ARG_TYPE_INTEGER, .token = "REFUND"},
+    {0},
+};
+
+RedisModuleCommandArg rl_limiter_mode_args[] = {
+    {.name = "force", .type = REDISMODULE_ARG_TYPE_PURE_TOKEN, .token = "FORCE"},
+    {.name = "upto", .type = REDISMODULE_ARG_TYPE_PURE_TOKEN, .token = "UPTO"},
+    {0},
+};

@@ -1,0 +1,47 @@
+/* The body that all counting limiters share: parse, open, check, take, reply. A limiter plugs in its type, its own
+ * arguments and its counters. */
+#ifndef RL_COMMANDS_LIMITER_H
+#define RL_COMMANDS_LIMITER_H
+
+#include "server/args.h"
+#include "server/key.h"
+#include "server/stats.h"
+#include "types/type.h"
+
+struct rl_limiter {
+    const struct rl_type *type;
+    struct rl_stats *stats;
+
+    /* Reads the positional arguments after the key into the limit, and sets what its options may change. */
+    bool (*parse)(struct rl_args *a, void *limit);
+    const struct rl_option *options; /* of its own; each reads into the limit */
+
+    /* What only some limiters need; NULL for the others. */
+    /* The last word on a limit whose options are all read; replies what is wrong with it. */
+    bool (*finish)(struct rl_args *a, void *limit);
+    /* Finds the calendar period of the moment; answers NULL, or what is wrong with its zone. */
+    const char *(*locate)(const void *state, const void *limit, struct rl_moment *m);
+    /* How long a grant is to be held. */
+    int64_t (*hold_ms)(const void *state, const void *limit, const struct rl_moment *m);
+    /* Passes on what a take has told. */
+    void (*tell)(struct rl_key *key, const void *limit, unsigned told);
+    /* The fields of RL.STATE that only this kind has; replies them and answers how many. */
+    int (*describe)(RedisModuleCtx *ctx, const void *state, const void *limit, const struct rl_moment *m);
+};
+
+/* The limiters, ended by NULL: the table in module.c. The first of a type is the one that RL.STATE asks. */
+extern const struct rl_limiter *const rl_limiters[];
+
+int rl_limiter_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, const struct rl_limiter *limiter);
+
+/* The options that all limiters share, as rows for the arguments of COMMAND DOCS. */
+extern RedisModuleCommandArg rl_limiter_amount_args[], rl_limiter_mode_args[];
+#define RL_LIMITER_OPTION(option, of_type) .name = option, .type = of_type, .flags = REDISMODULE_CMD_ARG_OPTIONAL
+#define RL_LIMITER_SHARED_ARGS                                                                                         \
+    {RL_LIMITER_OPTION("amount", REDISMODULE_ARG_TYPE_ONEOF), .subargs = rl_limiter_amount_args},                      \
+        {RL_LIMITER_OPTION("mode", REDISMODULE_ARG_TYPE_ONEOF), .subargs = rl_limiter_mode_args},                      \
+        {RL_LIMITER_OPTION("peek", REDISMODULE_ARG_TYPE_PURE_TOKEN), .token = "PEEK"}, {                               \
+        RL_LIMITER_OPTION("duration", REDISMODULE_ARG_TYPE_STRING), .token = "KEEP"                                    \
+    }
+
+#endif

@@ -1,0 +1,74 @@
+/* The module: a table of types, a table of commands, and their registration. */
+#include <strings.h>
+
+#include "commands/apply.h"
+#include "commands/debug.h"
+#include "commands/fixed.h"
+#include "commands/history.h"
+#include "commands/leaky.h"
+#include "commands/quota.h"
+#include "commands/sliding.h"
+#include "commands/state.h"
+#include "commands/tokenbucket.h"
+#include "server/api.h"
+#include "server/config.h"
+#include "server/stats.h"
+#include "types/fixed.h"
+#include "types/quota.h"
+#include "types/sliding.h"
+#include "types/tokenbucket.h"
+
+#define RL_VERSION 10000 /* 1.0.0 */
+
+struct rl_type *const rl_types[] = {
+    &rl_tokenbucket_type, &rl_fixed_type, &rl_sliding_type, &rl_quota_type, NULL,
+};
+
+const struct rl_limiter *const rl_limiters[] = {
+    &rl_tokenbucket_limiter, &rl_leaky_limiter, &rl_fixed_limiter, &rl_sliding_limiter, &rl_quota_limiter, NULL,
+};
+
+static const struct rl_command *const commands[] = {
+    &rl_tokenbucket_command, &rl_leaky_command, &rl_fixed_command,
+    &rl_sliding_command,     &rl_quota_command, &rl_state_command,
+    &rl_history_command,     &rl_apply_command, NULL,
+};
+
+/* The only load argument is `debug`, which adds RL.DEBUG. */
+static bool parse_load_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool *debug) {
+    *debug = false;
+    for (int i = 0; i < argc; i++) {
+        const char *argument = RedisModule_StringPtrLen(argv[i], NULL);
+        if (strcasecmp(argument, "debug") != 0) {
+            RedisModule_Log(ctx, "warning", "unknown load argument '%s': the only one is debug", argument);
+            return false;
+        }
+        *debug = true;
+    }
+    return true;
+}
+
+static bool register_all(RedisModuleCtx *ctx, bool debug) {
+    for (int i = 0; rl_types[i]; i++) {
+        if (!rl_type_register(ctx, rl_types[i])) return false;
+    }
+    if (!rl_command_add_category(ctx)) return false;
+    for (int i = 0; commands[i]; i++) {
+        if (!rl_command_register(ctx, commands[i])) return false;
+        if (commands[i]->stats) rl_stats_add(commands[i]->stats);
+    }
+    return !debug || rl_command_register(ctx, &rl_debug_command);
+}
+
+__attribute__((visibility("default"))) int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+
+int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    bool debug;
+    if (RedisModule_Init(ctx, "ratelimit", RL_VERSION, REDISMODULE_APIVER_1) != REDISMODULE_OK || !rl_api_init(ctx) ||
+        !parse_load_arguments(ctx, argv, argc, &debug) || !register_all(ctx, debug) || !rl_config_register(ctx)) {
+        return REDISMODULE_ERR;
+    }
+    rl_api_declare_options(ctx);
+    RedisModule_RegisterInfoFunc(ctx, rl_stats_info);
+    return REDISMODULE_OK;
+}

@@ -1,0 +1,154 @@
+#include "server/key.h"
+
+#include "server/clock.h"
+#include "server/reply.h"
+
+/* The key must hold the type that was asked for, or what counts as nothing because it has outlived itself. */
+static bool load(struct rl_key *key, const struct rl_type *found, int64_t now_us) {
+    struct rl_value *value = RedisModule_ModuleTypeGetValue(key->handle);
+    rl_live_load(&key->live, found->kind, value, now_us);
+    if (found == key->type) return true;
+    if (key->live.limit) return false;
+    rl_live_load(&key->live, key->type->kind, NULL, now_us);
+    return true;
+}
+
+static const struct rl_type *type_of(RedisModuleKey *handle) {
+    RedisModuleType *type = RedisModule_ModuleTypeGetType(handle);
+    return type ? rl_type_by_handle(type) : NULL;
+}
+
+static bool wrong_type(struct rl_key *key) {
+    rl_key_close(key);
+    return rl_reply_error(key->ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
+}
+
+static void open(RedisModuleCtx *ctx, RedisModuleString *name, int mode, struct rl_key *key) {
+    key->ctx = ctx;
+    key->name = name;
+    key->handle = RedisModule_OpenKey(ctx, name, mode);
+    key->live.limit = NULL;
+    key->live.borrowed = true; /* until it is loaded there is nothing to give back */
+}
+
+bool rl_key_open(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_type *type, int64_t now_us,
+                 struct rl_key *key) {
+    open(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE, key);
+    key->type = type;
+    const struct rl_type *found = type_of(key->handle);
+    if (found) return load(key, found, now_us) || wrong_type(key);
+    if (RedisModule_KeyType(key->handle) != REDISMODULE_KEYTYPE_EMPTY) return wrong_type(key);
+    rl_live_load(&key->live, type->kind, NULL, now_us);
+    return true;
+}
+
+bool rl_key_open_any(RedisModuleCtx *ctx, RedisModuleString *name, int64_t now_us, struct rl_key *key) {
+    open(ctx, name, REDISMODULE_READ, key);
+    if (!key->handle) return true;
+    key->type = type_of(key->handle);
+    return (key->type && load(key, key->type, now_us)) || wrong_type(key);
+}
+
+void rl_key_close(struct rl_key *key) {
+    rl_live_discard(&key->live);
+    RedisModule_CloseKey(key->handle);
+}
+
+/* Puts the stored value into the key, in place of the block it had; a value that is as if never used leaves no key. */
+static bool put(struct rl_key *key, struct rl_value *had, int64_t now_us) {
+    if (!had) {
+        RedisModule_ModuleTypeSetValue(key->handle, key->type->handle, key->live.value);
+    } else if (key->live.value != had) {
+        RedisModule_ModuleTypeReplaceValue(key->handle, key->type->handle, key->live.value, NULL);
+        rl_value_free_block(had);
+    }
+    if (!rl_live_ended(&key->live, now_us)) return true;
+    RedisModule_DeleteKey(key->handle);
+    return false;
+}
+
+/* Extends the life of the key where its value needs more than before; answers what effects carry. The expiry that a
+ * value asks for is a function of the value, so the key lives at least as long as its old value asked for: looking the
+ * expiry up, which costs as much as opening a key, is not needed. */
+static int64_t extend(struct rl_key *key, int64_t before_ms) {
+    if (rl_clock_frozen()) {
+        RedisModule_SetAbsExpire(key->handle, REDISMODULE_NO_EXPIRE);
+        return REDISMODULE_NO_EXPIRE;
+    }
+    int64_t expire_at_ms = rl_live_expiry_ms(&key->live);
+    if (expire_at_ms <= before_ms) return RL_KEEP_EXPIRY;
+    RedisModule_SetAbsExpire(key->handle, expire_at_ms);
+    return expire_at_ms;
+}
+
+/* What changed a key is told to WATCH, to client tracking and to the keyspace. */
+static void tell(struct rl_key *key, int64_t cost, bool deleted) {
+    RedisModule_SignalModifiedKey(key->ctx, key->name);
+    if (cost != 0) {
+        RedisModule_NotifyKeyspaceEvent(key->ctx, REDISMODULE_NOTIFY_MODULE, cost > 0 ? "rl.granted" : "rl.refunded",
+                                        key->name);
+    }
+    if (deleted) RedisModule_NotifyKeyspaceEvent(key->ctx, REDISMODULE_NOTIFY_GENERIC, "del", key->name);
+}
+
+unsigned rl_key_take(struct rl_key *key, const int64_t *limit, int64_t cost, int64_t keep_ms,
+                     const struct rl_moment *m) {
+    struct rl_value *had = key->live.value;
+    int64_t before_ms = rl_live_expiry_ms(&key->live);
+    unsigned told = rl_live_take(&key->live, limit, cost, keep_ms, m);
+    bool there = put(key, had, m->now_us);
+    int64_t expire_at_ms = there ? extend(key, before_ms) : RL_KEEP_EXPIRY;
+
+    unsigned char effect[RL_EFFECT_MAX];
+    size_t len = rl_effect_encode_take(effect, key->type->kind, limit, cost, keep_ms, m, expire_at_ms);
+    RedisModule_Replicate(key->ctx, "RL.APPLY", "sb", key->name, (const char *)effect, len);
+    tell(key, cost, !there);
+    return told;
+}
+
+void rl_key_reload(struct rl_key *key, int64_t now_us) {
+    struct rl_value *value = key->live.value;
+    rl_live_discard(&key->live);
+    rl_live_load(&key->live, key->type->kind, value, now_us);
+}
+
+void rl_key_tell_refused(struct rl_key *key) {
+    RedisModule_NotifyKeyspaceEvent(key->ctx, REDISMODULE_NOTIFY_MODULE, "rl.refused", key->name);
+}
+
+/* Runs the primary's take. What the primary's check allowed is allowed here: anything else is a broken effect. */
+static bool replay(struct rl_live *live, const struct rl_effect *e) {
+    struct rl_ask ask = {.cost = e->cost, .mode = RL_FORCE};
+    if (e->cost < 0) ask = (struct rl_ask){.cost = -e->cost, .mode = RL_REFUND};
+    if (!rl_live_rescale(live, e->limit)) return false;
+    struct rl_verdict v = e->kind->check(live->state, e->limit, &ask, &e->moment);
+    if (v.beyond || v.allowed != ask.cost) return false;
+    rl_live_take(live, e->limit, e->cost, e->keep_ms, &e->moment);
+    return true;
+}
+
+static bool receive(struct rl_live *live, const struct rl_effect *e) {
+    rl_live_forget(live);
+    if (!e->kind->decode(e->state, e->state_len, e->limit, live->state)) return false;
+    live->unused_at_us = e->kind->unused_at_us(live->state, e->limit);
+    live->totals = e->totals;
+    rl_live_store(live, e->limit);
+    return true;
+}
+
+bool rl_key_apply(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_effect *e) {
+    struct rl_key key = {.ctx = ctx, .name = name, .type = rl_type_by_wire(e->kind->wire)};
+    key.handle = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
+    /* Another type can only be what has outlived itself on the primary: it is replaced here too. */
+    struct rl_value *had = type_of(key.handle) == key.type ? RedisModule_ModuleTypeGetValue(key.handle) : NULL;
+    rl_live_load(&key.live, e->kind, had, e->moment.now_us);
+
+    bool good = e->form == RL_EFFECT_TAKE ? replay(&key.live, e) : receive(&key.live, e);
+    if (good) {
+        bool there = put(&key, had, e->moment.now_us);
+        if (there && e->expire_at_ms != RL_KEEP_EXPIRY) RedisModule_SetAbsExpire(key.handle, e->expire_at_ms);
+        tell(&key, e->form == RL_EFFECT_TAKE ? e->cost : 0, !there);
+    }
+    rl_key_close(&key);
+    return good;
+}

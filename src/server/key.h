@@ -1,0 +1,40 @@
+/* Keys: opened with their type checked, changed by one writer, replicated as effects. */
+#ifndef RL_SERVER_KEY_H
+#define RL_SERVER_KEY_H
+
+#include "types/effect.h"
+#include "types/type.h"
+
+struct rl_key {
+    RedisModuleCtx *ctx;
+    RedisModuleString *name;
+    RedisModuleKey *handle;
+    const struct rl_type *type;
+    struct rl_live live; /* what the key holds, unpacked */
+};
+
+/* Opens a key that holds this type or nothing, for reading and writing. Replies WRONGTYPE and answers false where it
+ * holds anything else; what has outlived itself at now_us is nothing, whatever its kind. */
+bool rl_key_open(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_type *type, int64_t now_us,
+                 struct rl_key *key);
+
+/* Opens a limiter of any kind, for reading. Where there is none, or it has outlived itself, live.limit is NULL. */
+bool rl_key_open_any(RedisModuleCtx *ctx, RedisModuleString *name, int64_t now_us, struct rl_key *key);
+
+void rl_key_close(struct rl_key *key);
+
+/* Takes cost units, sets the expiry, replicates and tells. The check at this same moment must have allowed it. Answers
+ * what the kind has to tell besides. */
+unsigned rl_key_take(struct rl_key *key, const int64_t *limit, int64_t cost, int64_t keep_ms,
+                     const struct rl_moment *m);
+
+/* Loads the value anew, as if no limit had been asked for. */
+void rl_key_reload(struct rl_key *key, int64_t now_us);
+
+/* Does what a primary did. False where that is impossible: the effect is broken, or not of this key's history. */
+bool rl_key_apply(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_effect *e);
+
+/* Tells who watches the keyspace that a call was refused. */
+void rl_key_tell_refused(struct rl_key *key);
+
+#endif

@@ -1,0 +1,33 @@
+#include "server/reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int rl_reply_verdict(RedisModuleCtx *ctx, const struct rl_verdict *v) {
+    RedisModule_ReplyWithArray(ctx, 5);
+    RedisModule_ReplyWithLongLong(ctx, v->allowed);
+    RedisModule_ReplyWithLongLong(ctx, v->limit);
+    RedisModule_ReplyWithLongLong(ctx, v->remaining);
+    RedisModule_ReplyWithLongLong(ctx, v->wait_ms);
+    return RedisModule_ReplyWithLongLong(ctx, v->reset_ms);
+}
+
+bool rl_reply_error(RedisModuleCtx *ctx, const char *format, ...) {
+    char message[512];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(message, sizeof(message), format, ap);
+    va_end(ap);
+    RedisModule_ReplyWithError(ctx, message);
+    return false;
+}
+
+void rl_reply_field(RedisModuleCtx *ctx, const char *name, int64_t value) {
+    RedisModule_ReplyWithCString(ctx, name);
+    RedisModule_ReplyWithLongLong(ctx, value);
+}
+
+void rl_reply_text_field(RedisModuleCtx *ctx, const char *name, const char *value) {
+    RedisModule_ReplyWithCString(ctx, name);
+    RedisModule_ReplyWithCString(ctx, value);
+}

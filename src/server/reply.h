@@ -1,0 +1,18 @@
+/* Replies. */
+#ifndef RL_SERVER_REPLY_H
+#define RL_SERVER_REPLY_H
+
+#include "algo/verdict.h"
+#include "redismodule.h"
+
+/* The five integers. */
+int rl_reply_verdict(RedisModuleCtx *ctx, const struct rl_verdict *v);
+
+/* An error, formatted; it begins with its prefix. Always false, so that whoever finds an error can return it. */
+__attribute__((format(printf, 2, 3))) bool rl_reply_error(RedisModuleCtx *ctx, const char *format, ...);
+
+/* A field of a map. */
+void rl_reply_field(RedisModuleCtx *ctx, const char *name, int64_t value);
+void rl_reply_text_field(RedisModuleCtx *ctx, const char *name, const char *value);
+
+#endif
