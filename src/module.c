@@ -9,6 +9,7 @@
 #include "commands/quota.h"
 #include "commands/sliding.h"
 #include "commands/state.h"
+#include "commands/throttle.h"
 #include "commands/tokenbucket.h"
 #include "server/api.h"
 #include "server/config.h"
@@ -48,16 +49,23 @@ static bool parse_load_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, 
     return true;
 }
 
+static bool register_command(RedisModuleCtx *ctx, const struct rl_command *command) {
+    if (!rl_command_register(ctx, command)) return false;
+    if (command->stats) rl_stats_add(command->stats);
+    return true;
+}
+
 static bool register_all(RedisModuleCtx *ctx, bool debug) {
     for (int i = 0; rl_types[i]; i++) {
         if (!rl_type_register(ctx, rl_types[i])) return false;
     }
     if (!rl_command_add_category(ctx)) return false;
     for (int i = 0; commands[i]; i++) {
-        if (!rl_command_register(ctx, commands[i])) return false;
-        if (commands[i]->stats) rl_stats_add(commands[i]->stats);
+        if (!register_command(ctx, commands[i])) return false;
     }
-    return !debug || rl_command_register(ctx, &rl_debug_command);
+    /* Where redis-cell itself is loaded, it keeps its command. */
+    if (rl_config_cl_throttle()) register_command(ctx, &rl_throttle_command);
+    return !debug || register_command(ctx, &rl_debug_command);
 }
 
 __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
@@ -65,7 +73,7 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisModuleCtx *ct
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     bool debug;
     if (RedisModule_Init(ctx, "ratelimit", RL_VERSION, REDISMODULE_APIVER_1) != REDISMODULE_OK || !rl_api_init(ctx) ||
-        !parse_load_arguments(ctx, argv, argc, &debug) || !register_all(ctx, debug) || !rl_config_register(ctx)) {
+        !parse_load_arguments(ctx, argv, argc, &debug) || !rl_config_register(ctx) || !register_all(ctx, debug)) {
         return REDISMODULE_ERR;
     }
     rl_api_declare_options(ctx);

@@ -39,7 +39,8 @@ static bool in_range(int64_t n, int64_t max) {
 
 bool rl_tokenbucket_limit_valid(const struct rl_tokenbucket_limit *lim) {
     return in_range(lim->count, RL_UNITS_MAX) && in_range(lim->burst, RL_UNITS_MAX) &&
-           in_range(lim->period_us, RL_PERIOD_MAX_US) && payable(units(lim->burst, lim), lim);
+           in_range(lim->period_us, RL_PERIOD_MAX_US) && lim->period_us % 1000 == 0 &&
+           payable(units(lim->burst, lim), lim);
 }
 
 bool rl_tokenbucket_valid(const struct rl_tokenbucket *b, const struct rl_tokenbucket_limit *lim) {

@@ -16,7 +16,7 @@ __extension__ typedef __int128 rl_i128;
 
 struct rl_tokenbucket_limit {
     int64_t count;
-    int64_t period_us;
+    int64_t period_us; /* whole milliseconds */
     int64_t burst;
 };
 

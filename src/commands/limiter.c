@@ -3,44 +3,38 @@
 #include "server/clock.h"
 #include "server/reply.h"
 
-struct request {
-    struct rl_ask ask;
-    int64_t keep_ms;
-    int64_t limit[RL_LIMIT_WORDS];
-};
-
 static bool read_cost(struct rl_args *a, const char *name, void *into) {
-    return rl_args_units(a, name, &((struct request *)into)->ask.cost);
+    return rl_args_units(a, name, &((struct rl_request *)into)->ask.cost);
 }
 
 static bool read_peek(struct rl_args *a, const char *name, void *into) {
     (void)a;
     (void)name;
-    ((struct request *)into)->ask.peek = true;
+    ((struct rl_request *)into)->ask.peek = true;
     return true;
 }
 
 static bool read_force(struct rl_args *a, const char *name, void *into) {
     (void)a;
     (void)name;
-    ((struct request *)into)->ask.mode = RL_FORCE;
+    ((struct rl_request *)into)->ask.mode = RL_FORCE;
     return true;
 }
 
 static bool read_upto(struct rl_args *a, const char *name, void *into) {
     (void)a;
     (void)name;
-    ((struct request *)into)->ask.mode = RL_UPTO;
+    ((struct rl_request *)into)->ask.mode = RL_UPTO;
     return true;
 }
 
 static bool read_refund(struct rl_args *a, const char *name, void *into) {
-    ((struct request *)into)->ask.mode = RL_REFUND;
-    return rl_args_units(a, name, &((struct request *)into)->ask.cost);
+    ((struct rl_request *)into)->ask.mode = RL_REFUND;
+    return rl_args_units(a, name, &((struct rl_request *)into)->ask.cost);
 }
 
 static bool read_keep(struct rl_args *a, const char *name, void *into) {
-    return rl_args_duration(a, name, &((struct request *)into)->keep_ms);
+    return rl_args_duration(a, name, &((struct rl_request *)into)->keep_ms);
 }
 
 enum { COST, PEEK, FORCE, UPTO, REFUND, KEEP };
@@ -71,7 +65,7 @@ static bool compatible(struct rl_args *a, unsigned seen) {
     return true;
 }
 
-static bool parse(struct rl_args *a, const struct rl_limiter *limiter, struct request *req) {
+static bool parse(struct rl_args *a, const struct rl_limiter *limiter, struct rl_request *req) {
     unsigned seen_own = 0, seen = 0;
     req->ask = (struct rl_ask){.cost = 1, .mode = RL_TAKE};
     req->keep_ms = 0;
@@ -94,7 +88,7 @@ static void repair(struct rl_key *key, const struct rl_limiter *limiter, struct 
 }
 
 /* Carries the verdict out. Nothing can fail from here on. */
-static void commit(struct rl_key *key, const struct rl_limiter *limiter, const struct request *req,
+static void commit(struct rl_key *key, const struct rl_limiter *limiter, const struct rl_request *req,
                    const struct rl_verdict *v, struct rl_moment *m, bool ahead) {
     unsigned told = 0;
     if (v->allowed > 0) {
@@ -107,8 +101,8 @@ static void commit(struct rl_key *key, const struct rl_limiter *limiter, const s
     rl_stats_count(limiter->stats, &req->ask, v);
 }
 
-static bool decide(struct rl_key *key, const struct rl_limiter *limiter, const struct request *req, struct rl_moment *m,
-                   struct rl_verdict *v) {
+static bool decide(struct rl_key *key, const struct rl_limiter *limiter, const struct rl_request *req,
+                   struct rl_moment *m, struct rl_verdict *v) {
     const struct rl_kind *kind = limiter->type->kind;
     struct rl_live *live = &key->live;
     bool ahead = rl_live_ahead(live, m->now_us);
@@ -125,19 +119,26 @@ static bool decide(struct rl_key *key, const struct rl_limiter *limiter, const s
     return true;
 }
 
+bool rl_limiter_decide(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_limiter *limiter,
+                       const struct rl_request *req, struct rl_verdict *v) {
+    struct rl_key key;
+    struct rl_moment moment = {.now_us = rl_clock_us()};
+    rl_key_adopt adopt = limiter->adopts ? limiter->adopts() : NULL;
+    bool opened = adopt ? rl_key_open_adopting(ctx, name, limiter->type, &moment, adopt, req->limit, &key)
+                        : rl_key_open(ctx, name, limiter->type, moment.now_us, &key);
+    if (!opened) return false;
+    bool decided = decide(&key, limiter, req, &moment, v);
+    rl_key_close(&key);
+    return decided;
+}
+
 int rl_limiter_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, const struct rl_limiter *limiter) {
     struct rl_args args = {.ctx = ctx, .argv = argv, .argc = argc, .at = 2};
-    struct request req;
-    struct rl_key key;
+    struct rl_request req;
     struct rl_verdict v;
     if (argc < 3) return RedisModule_WrongArity(ctx);
-    if (!parse(&args, limiter, &req)) return REDISMODULE_OK;
-
-    struct rl_moment moment = {.now_us = rl_clock_us()};
-    if (!rl_key_open(ctx, argv[1], limiter->type, moment.now_us, &key)) return REDISMODULE_OK;
-    bool decided = decide(&key, limiter, &req, &moment, &v);
-    rl_key_close(&key);
-    return decided ? rl_reply_verdict(ctx, &v) : REDISMODULE_OK;
+    if (!parse(&args, limiter, &req) || !rl_limiter_decide(ctx, argv[1], limiter, &req, &v)) return REDISMODULE_OK;
+    return rl_reply_verdict(ctx, &v);
 }
 
 RedisModuleCommandArg rl_limiter_amount_args[] = {

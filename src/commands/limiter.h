@@ -21,6 +21,8 @@ struct rl_limiter {
     bool (*finish)(struct rl_args *a, void *limit);
     /* Finds the calendar period of the moment; answers NULL, or what is wrong with its zone. */
     const char *(*locate)(const void *state, const void *limit, struct rl_moment *m);
+    /* What a string that another module left means, if it means anything. */
+    rl_key_adopt (*adopts)(void);
     /* How long a grant is to be held. */
     int64_t (*hold_ms)(const void *state, const void *limit, const struct rl_moment *m);
     /* Passes on what a take has told. */
@@ -32,6 +34,18 @@ struct rl_limiter {
 /* The limiters, ended by NULL: the table in module.c. The first of a type is the one that RL.STATE asks. */
 extern const struct rl_limiter *const rl_limiters[];
 
+/* What a call asks of a limiter. */
+struct rl_request {
+    struct rl_ask ask;
+    int64_t keep_ms;
+    int64_t limit[RL_LIMIT_WORDS];
+};
+
+/* Opens the key, decides and carries the verdict out. False where an error was replied. */
+bool rl_limiter_decide(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_limiter *limiter,
+                       const struct rl_request *req, struct rl_verdict *v);
+
+/* The whole command: parses, decides, replies. */
 int rl_limiter_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, const struct rl_limiter *limiter);
 
 /* The options that all limiters share, as rows for the arguments of COMMAND DOCS. */

@@ -36,8 +36,7 @@ static void set_categories(RedisModuleCommand *handle, const char *categories) {
 bool rl_command_register(RedisModuleCtx *ctx, const struct rl_command *command) {
     int key = command->info->key_specs ? 1 : 0;
     if (RedisModule_CreateCommand(ctx, command->name, command->run, command->flags, key, key, key) != REDISMODULE_OK) {
-        RedisModule_Log(ctx, "warning", "the command %s is taken by the server or another module: not loaded",
-                        command->name);
+        RedisModule_Log(ctx, "warning", "the command %s is taken by the server or another module", command->name);
         return false;
     }
     RedisModuleCommand *handle = RedisModule_GetCommand(ctx, command->name);

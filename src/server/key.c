@@ -27,6 +27,7 @@ static void open(RedisModuleCtx *ctx, RedisModuleString *name, int mode, struct 
     key->ctx = ctx;
     key->name = name;
     key->handle = RedisModule_OpenKey(ctx, name, mode);
+    key->adopted = false;
     key->live.limit = NULL;
     key->live.borrowed = true; /* until it is loaded there is nothing to give back */
 }
@@ -40,6 +41,21 @@ bool rl_key_open(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_t
     if (RedisModule_KeyType(key->handle) != REDISMODULE_KEYTYPE_EMPTY) return wrong_type(key);
     rl_live_load(&key->live, type->kind, NULL, now_us);
     return true;
+}
+
+bool rl_key_open_adopting(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_type *type,
+                          const struct rl_moment *m, rl_key_adopt adopt, const int64_t *limit, struct rl_key *key) {
+    open(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE, key);
+    if (RedisModule_KeyType(key->handle) != REDISMODULE_KEYTYPE_STRING) {
+        rl_key_close(key);
+        return rl_key_open(ctx, name, type, m->now_us, key);
+    }
+    size_t len;
+    const char *bytes = RedisModule_StringDMA(key->handle, &len, REDISMODULE_READ);
+    key->type = type;
+    key->adopted = true;
+    rl_live_load(&key->live, type->kind, NULL, m->now_us);
+    return adopt(bytes, len, limit, m->now_us, key->live.state) || wrong_type(key);
 }
 
 bool rl_key_open_any(RedisModuleCtx *ctx, RedisModuleString *name, int64_t now_us, struct rl_key *key) {
@@ -91,6 +107,18 @@ static void tell(struct rl_key *key, int64_t cost, bool deleted) {
     if (deleted) RedisModule_NotifyKeyspaceEvent(key->ctx, REDISMODULE_NOTIFY_GENERIC, "del", key->name);
 }
 
+static void replicate(struct rl_key *key, const int64_t *limit, int64_t cost, int64_t keep_ms,
+                      const struct rl_moment *m, int64_t expire_at_ms) {
+    unsigned char effect[RL_EFFECT_MAX + RL_PACKED_MAX]; /* only packed states are adopted */
+    size_t len;
+    if (key->adopted) { /* a replica has no state to take from */
+        len = rl_effect_encode_whole(effect, &key->live, expire_at_ms);
+    } else {
+        len = rl_effect_encode_take(effect, key->type->kind, limit, cost, keep_ms, m, expire_at_ms);
+    }
+    RedisModule_Replicate(key->ctx, "RL.APPLY", "sb", key->name, (const char *)effect, len);
+}
+
 unsigned rl_key_take(struct rl_key *key, const int64_t *limit, int64_t cost, int64_t keep_ms,
                      const struct rl_moment *m) {
     struct rl_value *had = key->live.value;
@@ -99,9 +127,7 @@ unsigned rl_key_take(struct rl_key *key, const int64_t *limit, int64_t cost, int
     bool there = put(key, had, m->now_us);
     int64_t expire_at_ms = there ? extend(key, before_ms) : RL_KEEP_EXPIRY;
 
-    unsigned char effect[RL_EFFECT_MAX];
-    size_t len = rl_effect_encode_take(effect, key->type->kind, limit, cost, keep_ms, m, expire_at_ms);
-    RedisModule_Replicate(key->ctx, "RL.APPLY", "sb", key->name, (const char *)effect, len);
+    replicate(key, limit, cost, keep_ms, m, expire_at_ms);
     tell(key, cost, !there);
     return told;
 }

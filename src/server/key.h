@@ -10,13 +10,21 @@ struct rl_key {
     RedisModuleString *name;
     RedisModuleKey *handle;
     const struct rl_type *type;
+    bool adopted;        /* the state was read from a string that another module left */
     struct rl_live live; /* what the key holds, unpacked */
 };
+
+/* Understands a string as a state under this limit; false: it isn't one. */
+typedef bool (*rl_key_adopt)(const char *bytes, size_t len, const void *limit, int64_t now_us, void *state);
 
 /* Opens a key that holds this type or nothing, for reading and writing. Replies WRONGTYPE and answers false where it
  * holds anything else; what has outlived itself at now_us is nothing, whatever its kind. */
 bool rl_key_open(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_type *type, int64_t now_us,
                  struct rl_key *key);
+
+/* The same, but a string that adopt understands counts as a state of this type. */
+bool rl_key_open_adopting(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_type *type,
+                          const struct rl_moment *m, rl_key_adopt adopt, const int64_t *limit, struct rl_key *key);
 
 /* Opens a limiter of any kind, for reading. Where there is none, or it has outlived itself, live.limit is NULL. */
 bool rl_key_open_any(RedisModuleCtx *ctx, RedisModuleString *name, int64_t now_us, struct rl_key *key);

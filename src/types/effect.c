@@ -62,9 +62,9 @@ size_t rl_effect_whole_max(const struct rl_live *live) {
     return RL_EFFECT_MAX + live->kind->encoded_size(live->state);
 }
 
-size_t rl_effect_encode_whole(unsigned char *out, const struct rl_live *live) {
+size_t rl_effect_encode_whole(unsigned char *out, const struct rl_live *live, int64_t expire_at_ms) {
     const int64_t tail[TAIL_WORDS] = {live->totals.granted, live->totals.last_at_ms, live->totals.keep_ms};
-    unsigned char *state = encode(out, RL_EFFECT_WHOLE, live->kind, RL_KEEP_EXPIRY, live->limit->limit, tail);
+    unsigned char *state = encode(out, RL_EFFECT_WHOLE, live->kind, expire_at_ms, live->limit->limit, tail);
     live->kind->encode(live->state, state);
     return (size_t)(state - out) + live->kind->encoded_size(live->state);
 }

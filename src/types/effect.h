@@ -7,7 +7,7 @@
 
 #include "types/value.h"
 
-#define RL_EFFECT_MAX 320   /* bytes of an encoded take */
+#define RL_EFFECT_MAX 320   /* bytes of an encoded take, or of a whole value besides its state */
 #define RL_KEEP_EXPIRY (-2) /* expire_at_ms: leave it as it is (an AOF rewrite sets it by itself) */
 
 enum rl_effect_form { RL_EFFECT_TAKE = 1, RL_EFFECT_WHOLE = 2 };
@@ -32,7 +32,7 @@ size_t rl_effect_encode_take(unsigned char out[RL_EFFECT_MAX], const struct rl_k
 
 /* Into a buffer of at least rl_effect_whole_max bytes; answers how many were written. */
 size_t rl_effect_whole_max(const struct rl_live *live);
-size_t rl_effect_encode_whole(unsigned char *out, const struct rl_live *live);
+size_t rl_effect_encode_whole(unsigned char *out, const struct rl_live *live, int64_t expire_at_ms);
 
 bool rl_effect_decode(const unsigned char *bytes, size_t len, struct rl_effect *e);
 

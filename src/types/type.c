@@ -71,7 +71,7 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *key, void *value)
     struct rl_live live;
     unpack(&live, value);
     unsigned char *bytes = rl_alloc(rl_effect_whole_max(&live));
-    size_t len = rl_effect_encode_whole(bytes, &live);
+    size_t len = rl_effect_encode_whole(bytes, &live, RL_KEEP_EXPIRY);
     RedisModule_EmitAOF(aof, "RL.APPLY", "sb", key, (const char *)bytes, len);
     rl_free(bytes);
 }
