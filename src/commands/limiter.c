@@ -56,6 +56,7 @@ static const struct {
 };
 
 static bool compatible(struct rl_args *a, unsigned seen) {
+    if ((seen & (seen - 1)) == 0) return true; /* none or one */
     for (size_t i = 0; i < sizeof(excluded) / sizeof(excluded[0]); i++) {
         unsigned both = 1u << excluded[i].a | 1u << excluded[i].b;
         if ((seen & both) != both) continue;

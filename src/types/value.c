@@ -79,11 +79,13 @@ void rl_live_load(struct rl_live *live, const struct rl_kind *kind, struct rl_va
     rl_live_load_all(live, kind, value);
     if (live->unused_at_us > now_us || !live->limit) return;
     /* As if never used: under which limit it got there must not be observable, or expiry would be. */
-    struct rl_live kept = *live;
+    struct rl_totals totals = live->totals;
+    struct rl_shared *limit = live->limit;
+    bool ended = rl_live_ended(live, now_us);
     rl_live_forget(live);
-    if (rl_live_ended(&kept, now_us)) return;
-    live->limit = kept.limit;
-    live->totals = kept.totals;
+    if (ended) return;
+    live->limit = limit;
+    live->totals = totals;
 }
 
 /* Rounded up to a multiple of a power of two, by less than a sixteenth of the time it lives. */

@@ -364,7 +364,7 @@ static void test_extremes(void) {
         {10 * S + 1 * US,           TAKE,  1,   0,      0,        366 * DAY_MS,     9 * 366 * DAY_MS},
         {10 * S + 6 * DAY,          FORCE, 1,   BEYOND, 0,        0,                0},
         {10 * S + 7 * DAY - 1 * US, FORCE, 1,   BEYOND, 0,        0,                0},
-        {10 * S + 7 * DAY,          FORCE, 1,   1,      -1,       0,                3653 * DAY_MS}, /* exactly ten years */
+        {10 * S + 7 * DAY,          FORCE, 1,   1,      -1,       0,                3653 * DAY_MS}, /* just ten years */
         {10 * S + 366 * DAY,        TAKE,  1,   0,      0,        366 * DAY_MS,     9 * 366 * DAY_MS},
         {10 * S + 366 * DAY,        FORCE, E12, BEYOND, 0,        0,                0},
     };
@@ -734,7 +734,8 @@ static void run_law(const struct rl_tokenbucket_limit *lim) {
     int64_t now_us = rl_unit_between(&seed, 0, RL_CLOCK_MAX_US / 2);
     bool held = true;
     while (g.count < GRANTS && held) {
-        struct rl_ask ask = {.cost = random_cost(lim), .mode = rl_unit_between(&seed, 0, 3) ? RL_TAKE : RL_UPTO};
+        struct rl_ask ask = {.cost = random_cost(lim)};
+        ask.mode = rl_unit_between(&seed, 0, 3) ? RL_TAKE : RL_UPTO;
         now_us += random_step_us(lim, ask.cost);
         if (now_us >= RL_CLOCK_MAX_US) break;
 
@@ -849,15 +850,18 @@ static void run_flapping(const struct rl_tokenbucket_limit limits[2]) {
     tell_limit(&limits[1]);
 }
 
+static int64_t scaled(int64_t n) {
+    int64_t times = rl_unit_between(&seed, 1, 6);
+    return n * times / rl_unit_between(&seed, 1, 4);
+}
+
 /* Another limit of about the same size, so that both have something to say. */
 static struct rl_tokenbucket_limit random_neighbour(const struct rl_tokenbucket_limit *lim) {
     struct rl_tokenbucket_limit near;
     do {
-        near = *lim;
-        near.period_us =
-            lim->period_us / rl_unit_between(&seed, 1, 4) * rl_unit_between(&seed, 1, 4) + rl_unit_between(&seed, 0, 5);
-        near.count = lim->count * rl_unit_between(&seed, 1, 6) / rl_unit_between(&seed, 1, 4);
-        near.burst = lim->burst * rl_unit_between(&seed, 1, 6) / rl_unit_between(&seed, 1, 4);
+        near.count = scaled(lim->count);
+        near.period_us = scaled(lim->period_us) + rl_unit_between(&seed, 0, 5);
+        near.burst = scaled(lim->burst);
     } while (!rl_tokenbucket_limit_valid(&near));
     return near;
 }
@@ -990,7 +994,8 @@ static struct rl_verdict twin_call(struct twin *key, const struct rl_tokenbucket
 
 static struct rl_ask random_ask(const struct rl_tokenbucket_limit *lim) {
     static const enum how often[] = {TAKE, TAKE, TAKE, TAKE, TAKE, UPTO, UPTO, FORCE, REFUND, REFUND, PEEK, PEEK_UPTO};
-    return ask_of(often[rl_unit_between(&seed, 0, COUNT_OF(often) - 1)], random_cost(lim));
+    enum how how = often[rl_unit_between(&seed, 0, COUNT_OF(often) - 1)];
+    return ask_of(how, random_cost(lim));
 }
 
 static void run_twins(const struct rl_tokenbucket_limit *limits, int64_t limit_count, int calls) {
