@@ -50,7 +50,8 @@ struct rl_verdict rl_fixed_check(const struct rl_fixed *w, const struct rl_fixed
 
     int64_t left_ms = now.start_ms + lim->period_ms - now_ms;
     if (v.allowed == 0 && ask->mode != RL_REFUND) {
-        v.wait_ms = ask->mode == RL_TAKE && ask->cost > lim->count ? RL_NEVER : left_ms;
+        int64_t wanted = ask->mode == RL_UPTO ? 1 : ask->cost;
+        v.wait_ms = wanted > lim->count ? RL_NEVER : left_ms;
     }
     v.remaining = lim->count - after;
     v.reset_ms = after ? left_ms : 0;

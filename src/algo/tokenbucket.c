@@ -16,6 +16,7 @@ static int64_t floor_units(rl_i128 amount, int64_t period_us) {
 
 /* The time in which `amount` is paid back, rounded up to a millisecond. */
 static int64_t pay_ms(rl_u128 amount, int64_t count) {
+    if (count > RL_UNITS_MAX) return (int64_t)divide_up(divide_up(amount, (uint64_t)count), 1000);
     return (int64_t)divide_up(amount, (uint64_t)count * 1000);
 }
 
@@ -29,8 +30,20 @@ static rl_u128 owed_at(const struct rl_tokenbucket *b, const struct rl_tokenbuck
     return b->owed > paid ? b->owed - paid : 0;
 }
 
+/* The bounds of scaled limits: 10^18, 3.2 * 10^17 and 10^12. The largest products are 10^15 units in 1/period_us, that is
+ * 3.2 * 10^32, and what 10^18 units per period pay back in the slowed ten years, 3.2 * 10^36: 2^128 is 3.4 * 10^38. The
+ * slowed ten years themselves, in microseconds, are 3.2 * 10^18: 2^63 is 9.2 * 10^18. */
+#define SCALED_COUNT_MAX (RL_UNITS_MAX * RL_SCALE_TIMES_MAX)
+#define SCALED_PERIOD_MAX_US (RL_PERIOD_MAX_US * RL_SCALE_OF_MAX)
+
+/* Only scaling leads there, and then the time to refill is scaled too. */
+static bool outside_of_plain(const struct rl_tokenbucket_limit *lim) {
+    return lim->count > RL_UNITS_MAX || lim->period_us > RL_PERIOD_MAX_US;
+}
+
 static bool payable(rl_u128 owed, const struct rl_tokenbucket_limit *lim) {
-    return owed <= units(RL_USED_MAX, lim) && owed <= (rl_u128)RL_REFILL_MAX_US * (uint64_t)lim->count;
+    uint64_t refill_max_us = (uint64_t)(outside_of_plain(lim) ? RL_REFILL_MAX_US * RL_SCALE_OF_MAX : RL_REFILL_MAX_US);
+    return owed <= units(RL_USED_MAX, lim) && owed <= (rl_u128)refill_max_us * (uint64_t)lim->count;
 }
 
 static bool in_range(int64_t n, int64_t max) {
@@ -41,6 +54,19 @@ bool rl_tokenbucket_limit_valid(const struct rl_tokenbucket_limit *lim) {
     return in_range(lim->count, RL_UNITS_MAX) && in_range(lim->burst, RL_UNITS_MAX) &&
            in_range(lim->period_us, RL_PERIOD_MAX_US) && lim->period_us % 1000 == 0 &&
            payable(units(lim->burst, lim), lim);
+}
+
+bool rl_tokenbucket_limit_storable(const struct rl_tokenbucket_limit *lim) {
+    return in_range(lim->count, SCALED_COUNT_MAX) && in_range(lim->period_us, SCALED_PERIOD_MAX_US) &&
+           lim->period_us % 1000 == 0 && lim->burst >= 0 && lim->burst <= RL_UNITS_MAX &&
+           payable(units(lim->burst, lim), lim);
+}
+
+void rl_tokenbucket_scale(struct rl_tokenbucket_limit *scaled, const struct rl_tokenbucket_limit *lim,
+                          struct rl_scale scale) {
+    scaled->burst = rl_scale_count(scale, lim->burst, RL_UNITS_MAX);
+    scaled->count = scale.times > 0 ? lim->count * scale.times : lim->count;
+    scaled->period_us = scale.times > 0 ? lim->period_us * scale.of : lim->period_us;
 }
 
 bool rl_tokenbucket_valid(const struct rl_tokenbucket *b, const struct rl_tokenbucket_limit *lim) {

@@ -34,6 +34,9 @@ size_t rl_effect_encode_take(unsigned char out[RL_EFFECT_MAX], const struct rl_k
 size_t rl_effect_whole_max(const struct rl_live *live);
 size_t rl_effect_encode_whole(unsigned char *out, const struct rl_live *live, int64_t expire_at_ms);
 
+/* Whether a calendar can have such a period. */
+bool rl_effect_period_valid(const struct rl_period *p);
+
 bool rl_effect_decode(const unsigned char *bytes, size_t len, struct rl_effect *e);
 
 #endif

@@ -27,7 +27,15 @@ static bool decode(const unsigned char *bytes, size_t len, const void *limit, vo
 }
 
 static bool limit_valid(const void *limit) {
-    return rl_fixed_limit_valid(limit);
+    struct rl_fixed_limit lim = *(const struct rl_fixed_limit *)limit;
+    if (lim.count == 0) lim.count = 1; /* scaled to nothing */
+    return rl_fixed_limit_valid(&lim);
+}
+
+static void limit_scale(void *scaled, const void *limit, struct rl_scale scale) {
+    struct rl_fixed_limit *lim = scaled;
+    *lim = *(const struct rl_fixed_limit *)limit;
+    lim->count = rl_scale_count(scale, lim->count, RL_UNITS_MAX);
 }
 
 static void limit_rule(const void *limit, char out[RL_RULE_SIZE]) {
@@ -66,6 +74,7 @@ static const struct rl_kind kind = {
     .limit_words = sizeof(struct rl_fixed_limit) / sizeof(int64_t),
     .limit_valid = limit_valid,
     .limit_rule = limit_rule,
+    .limit_scale = limit_scale,
     .beyond = RL_BEYOND_UNITS,
     .check = check,
     .take = take,

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "algo/calendar.h"
+#include "algo/scale.h"
 #include "algo/verdict.h"
 
 #define RL_LIMIT_WORDS 16 /* the largest limit */
@@ -39,7 +40,10 @@ struct rl_kind {
     bool (*limit_valid)(const void *limit);
     int64_t (*limit_unit)(const void *limit); /* computed once per distinct limit, for pack and unpack; may be NULL */
     void (*limit_rule)(const void *limit, char out[RL_RULE_SIZE]); /* in the notation that a client would type */
-    const char *beyond;                                            /* the error where what is used leaves the bounds */
+    /* The limit tightened or widened; NULL for kinds that can't be rules of a policy. Counts may become 0: what is
+     * valid here may be more than what commands let pass. */
+    void (*limit_scale)(void *scaled, const void *limit, struct rl_scale scale);
+    const char *beyond; /* the error where what is used leaves the bounds */
 
     /* The algorithm. take answers what the algorithm has to tell besides, such as alerts; mostly 0. */
     struct rl_verdict (*check)(const void *state, const void *limit, const struct rl_ask *ask,

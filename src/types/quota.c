@@ -28,6 +28,12 @@ static bool limit_valid(const void *limit) {
     return rl_quota_limit_valid(limit);
 }
 
+static void limit_scale(void *scaled, const void *limit, struct rl_scale scale) {
+    struct rl_quota_limit *lim = scaled;
+    *lim = *(const struct rl_quota_limit *)limit;
+    lim->count = rl_scale_count(scale, lim->count, RL_UNITS_MAX);
+}
+
 __attribute__((format(printf, 2, 3))) static void append(char out[RL_RULE_SIZE], const char *format, ...) {
     size_t len = strlen(out);
     va_list ap;
@@ -93,6 +99,7 @@ static const struct rl_kind kind = {
     .calendar = true,
     .limit_valid = limit_valid,
     .limit_rule = limit_rule,
+    .limit_scale = limit_scale,
     .beyond = RL_BEYOND_UNITS,
     .check = check,
     .take = take,

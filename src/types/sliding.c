@@ -22,7 +22,15 @@ static bool decode(const unsigned char *bytes, size_t len, const void *limit, vo
 }
 
 static bool limit_valid(const void *limit) {
-    return rl_sliding_limit_valid(limit);
+    struct rl_sliding_limit lim = *(const struct rl_sliding_limit *)limit;
+    if (lim.count == 0) lim.count = 1; /* scaled to nothing */
+    return rl_sliding_limit_valid(&lim);
+}
+
+static void limit_scale(void *scaled, const void *limit, struct rl_scale scale) {
+    struct rl_sliding_limit *lim = scaled;
+    *lim = *(const struct rl_sliding_limit *)limit;
+    lim->count = rl_scale_count(scale, lim->count, lim->slots ? RL_UNITS_MAX : RL_SLIDING_EXACT_MAX);
 }
 
 static void limit_rule(const void *limit, char out[RL_RULE_SIZE]) {
@@ -84,6 +92,7 @@ static const struct rl_kind kind = {
     .limit_words = sizeof(struct rl_sliding_limit) / sizeof(int64_t),
     .limit_valid = limit_valid,
     .limit_rule = limit_rule,
+    .limit_scale = limit_scale,
     .beyond = RL_BEYOND_UNITS,
     .check = check,
     .take = take,

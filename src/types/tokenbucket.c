@@ -78,7 +78,11 @@ static bool decode(const unsigned char *bytes, size_t len, const void *limit, vo
 }
 
 static bool limit_valid(const void *limit) {
-    return rl_tokenbucket_limit_valid(limit);
+    return rl_tokenbucket_limit_storable(limit);
+}
+
+static void limit_scale(void *scaled, const void *limit, struct rl_scale scale) {
+    rl_tokenbucket_scale(scaled, limit, scale);
 }
 
 static int64_t limit_unit(const void *limit) {
@@ -132,6 +136,7 @@ static const struct rl_kind kind = {
     .limit_valid = limit_valid,
     .limit_unit = limit_unit,
     .limit_rule = limit_rule,
+    .limit_scale = limit_scale,
     .beyond = "what is owed would go above 1000000000000000 units, or take more than ten years to come back",
     .check = check,
     .take = take,
