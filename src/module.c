@@ -6,6 +6,7 @@
 #include "commands/fixed.h"
 #include "commands/history.h"
 #include "commands/leaky.h"
+#include "commands/leases.h"
 #include "commands/quota.h"
 #include "commands/sliding.h"
 #include "commands/state.h"
@@ -15,25 +16,34 @@
 #include "server/config.h"
 #include "server/stats.h"
 #include "types/fixed.h"
+#include "types/leases.h"
 #include "types/quota.h"
 #include "types/sliding.h"
 #include "types/tokenbucket.h"
 
 #define RL_VERSION 10000 /* 1.0.0 */
 
+/* clang-format off: one row a line */
 struct rl_type *const rl_types[] = {
-    &rl_tokenbucket_type, &rl_fixed_type, &rl_sliding_type, &rl_quota_type, NULL,
+    &rl_tokenbucket_type, &rl_fixed_type, &rl_sliding_type, &rl_quota_type, &rl_leases_type, NULL,
 };
 
 const struct rl_limiter *const rl_limiters[] = {
-    &rl_tokenbucket_limiter, &rl_leaky_limiter, &rl_fixed_limiter, &rl_sliding_limiter, &rl_quota_limiter, NULL,
+    &rl_tokenbucket_limiter,
+    &rl_leaky_limiter,
+    &rl_fixed_limiter,
+    &rl_sliding_limiter,
+    &rl_quota_limiter,
+    &rl_leases_limiter,
+    NULL,
 };
 
 static const struct rl_command *const commands[] = {
-    &rl_tokenbucket_command, &rl_leaky_command, &rl_fixed_command,
-    &rl_sliding_command,     &rl_quota_command, &rl_state_command,
-    &rl_history_command,     &rl_apply_command, NULL,
+    &rl_tokenbucket_command, &rl_leaky_command,   &rl_fixed_command, &rl_sliding_command,
+    &rl_quota_command,       &rl_acquire_command, &rl_renew_command, &rl_release_command,
+    &rl_state_command,       &rl_history_command, &rl_apply_command, NULL,
 };
+/* clang-format on */
 
 /* The only load argument is `debug`, which adds RL.DEBUG. */
 static bool parse_load_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool *debug) {

@@ -259,44 +259,41 @@ bool rl_leases_move(struct rl_leases *l, int64_t now_ms, const struct rl_allocat
     return true;
 }
 
-/* Gives the id a lease until end_at_ms: the one that it has, or a new one. What it had before stays for now; `had`
- * tells what is to be dropped then, of length 0 where it had none. Answers 1, 0 where there is nothing to do, or -1
- * where memory is short or too many units would be used. */
-static int place(struct rl_leases *l, struct rl_lease *lease, struct rl_lease *had, int64_t *used, int64_t now_ms,
-                 const struct rl_allocator *mem) {
-    *had = (struct rl_lease){0};
-    if (rl_lease_find(&l->table, &lease->id, now_ms, had)) {
-        if (had->end_at_ms >= lease->end_at_ms) return 0;
-        lease->units = had->units;
+/* Gives the id a lease until lease->end_at_ms: the one that it has, or a new one. What it had stays there until it is
+ * dropped, after all that may fail. Answers its end, 0 where there was none, or the same end where nothing was added;
+ * or -1 where memory is short or too many units would be used. */
+static int64_t place(struct rl_leases *l, struct rl_lease *lease, int64_t *used, int64_t now_ms,
+                     const struct rl_allocator *mem) {
+    struct rl_lease had = {0};
+    if (rl_lease_find(&l->table, &lease->id, now_ms, &had)) {
+        if (had.end_at_ms >= lease->end_at_ms) return lease->end_at_ms;
+        lease->units = had.units;
     } else {
         *used += lease->units;
         if (*used > RL_LEASES_LIMIT_MAX) return -1;
     }
-    return rl_lease_add(&l->table, lease, mem) ? 1 : -1;
+    return rl_lease_add(&l->table, lease, mem) ? had.end_at_ms : -1;
 }
 
 bool rl_leases_take(struct rl_leases *l, const struct rl_lease_id *ids, size_t ids_count, int64_t units,
                     int64_t lease_ms, int64_t now_ms, const struct rl_allocator *mem) {
-    int64_t had_ends_ms[RL_LEASES_IDS_MAX]; /* of what is to be dropped; 0: nothing, -1: nothing was added */
+    int64_t had_ends_ms[RL_LEASES_IDS_MAX];
     assert(ids_count <= RL_LEASES_IDS_MAX);
     if (units < 1 || units > RL_LEASES_LIMIT_MAX) return false;
     if (rl_leases_ahead(l, now_ms) && !rl_leases_move(l, now_ms, mem)) return false;
 
-    int64_t used = rl_leases_used(l, now_ms).units;
-    struct rl_lease lease = {.end_at_ms = now_ms + lease_ms, .length_ms = lease_ms}, had;
-    size_t n = 0;
-    bool whole = true;
-    for (; whole && n < ids_count; n++) {
-        lease.id = ids[n];
-        lease.units = units;
-        int placed = place(l, &lease, &had, &used, now_ms, mem);
-        had_ends_ms[n] = placed == 1 ? had.end_at_ms : -1;
-        whole = placed >= 0;
+    int64_t used = rl_leases_used(l, now_ms).units, end_at_ms = now_ms + lease_ms;
+    size_t placed = 0;
+    for (; placed < ids_count; placed++) {
+        struct rl_lease lease = {ids[placed], units, end_at_ms, lease_ms};
+        had_ends_ms[placed] = place(l, &lease, &used, now_ms, mem);
+        if (had_ends_ms[placed] < 0) break;
     }
-    for (size_t i = 0; i < n; i++) {
-        if (had_ends_ms[i] < 0 || (whole && had_ends_ms[i] == 0)) continue;
-        had = (struct rl_lease){.id = ids[i], .end_at_ms = whole ? had_ends_ms[i] : lease.end_at_ms};
-        rl_lease_drop(&l->table, &had, mem);
+    bool whole = placed == ids_count;
+    for (size_t i = 0; i < placed; i++) { /* drop the old ones, or back to what it was */
+        if (had_ends_ms[i] == end_at_ms || (whole && had_ends_ms[i] == 0)) continue;
+        struct rl_lease lease = {.id = ids[i], .end_at_ms = whole ? had_ends_ms[i] : end_at_ms};
+        rl_lease_drop(&l->table, &lease, mem);
     }
     if (!whole) return false;
     l->at_ms = now_ms;
@@ -306,7 +303,17 @@ bool rl_leases_take(struct rl_leases *l, const struct rl_lease_id *ids, size_t i
 
 bool rl_leases_renew(struct rl_leases *l, const struct rl_lease_id *id, int64_t lease_ms, int64_t now_ms,
                      const struct rl_allocator *mem) {
-    return rl_leases_alive(l, id, now_ms, NULL) && rl_leases_take(l, id, 1, 1, lease_ms, now_ms, mem);
+    struct rl_lease had, lease;
+    if (!rl_leases_alive(l, id, now_ms, &had)) return false;
+    if (rl_leases_ahead(l, now_ms) && !rl_leases_move(l, now_ms, mem)) return false;
+    lease = (struct rl_lease){*id, had.units, now_ms + lease_ms, lease_ms};
+    if (lease.end_at_ms > had.end_at_ms) {
+        if (!rl_lease_add(&l->table, &lease, mem)) return false;
+        rl_lease_drop(&l->table, &had, mem);
+    }
+    l->at_ms = now_ms;
+    trim(l, TRIM_MAX, mem);
+    return true;
 }
 
 bool rl_leases_release(struct rl_leases *l, const struct rl_lease_id *id, int64_t now_ms,

@@ -107,13 +107,20 @@ static size_t room_for(size_t bytes) {
     return ((block + step - 1) & ~(step - 1)) - sizeof(struct rl_page);
 }
 
-static struct rl_page *make(size_t bytes, const struct rl_allocator *mem) {
+/* Chance need not be strong, but differ from page to page: addresses alone come again and again. */
+static uint32_t chance(const struct rl_pages *p, const struct rl_page *page, uint64_t rank) {
+    uint64_t x = (uint64_t)(uintptr_t)page ^ rank << 20 ^ below(p->root) << 40;
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return (uint32_t)(x >> 32);
+}
+
+/* A page with that many bytes of records to come, not yet linked. */
+static struct rl_page *make(const struct rl_pages *p, size_t bytes, uint64_t rank, const struct rl_allocator *mem) {
     size_t room = room_for(bytes);
     struct rl_page *page = mem->alloc(sizeof(*page) + room);
     if (!page) return NULL;
-    uint64_t random = (uint64_t)(uintptr_t)page * UINT64_C(0x9e3779b97f4a7c15);
-    random = (random ^ random >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    *page = (struct rl_page){.priority = (uint32_t)(random >> 32), .room = (uint16_t)room};
+    *page = (struct rl_page){.priority = chance(p, page, rank), .used = (uint16_t)bytes, .room = (uint16_t)room};
     return page;
 }
 
@@ -244,17 +251,17 @@ bool rl_pages_next(struct rl_pages_walk *w, struct rl_record *r) {
 
 /* ---- changing */
 
-/* Moves the upper half of a page to a new one. */
-static bool split(struct rl_pages *p, struct rl_page *page, const struct rl_allocator *mem) {
-    size_t cut = 0;
+/* Moves the upper half of a page to a new one; or just what comes after pos, if that is little: records that come
+ * almost in order leave full pages behind. */
+static bool split(struct rl_pages *p, struct rl_page *page, size_t pos, const struct rl_allocator *mem) {
+    size_t least = pos > page->used * 3u / 4 ? pos : page->used / 2u, cut = 0;
     uint64_t stays = 0;
-    while (cut < page->used / 2u) {
+    while (cut < least) {
         stays += rl_record_tally(page->bytes + cut);
         cut += rl_record_size(page->bytes + cut);
     }
-    struct rl_page *upper = make(page->used - cut, mem);
+    struct rl_page *upper = make(p, page->used - cut, rl_record_rank(page->bytes + cut), mem);
     if (!upper) return false;
-    upper->used = (uint16_t)(page->used - cut);
     upper->tally = own(page) - stays;
     memcpy(upper->bytes, page->bytes + cut, upper->used);
     page->used = (uint16_t)cut;
@@ -270,12 +277,17 @@ bool rl_pages_insert(struct rl_pages *p, const struct rl_record *r, const struct
     struct rl_page *page = p->root ? page_for(p, r) : NULL;
     if (page) pos = place(page, r, &equal);
     bool full = page && page->used + size > BYTES_MAX;
-    if (full && pos < page->used) return split(p, page, mem) && rl_pages_insert(p, r, mem);
-    if (!page || full) { /* what comes in order fills its pages */
-        struct rl_page *after = make(size, mem);
+    if (full && pos < page->used) return split(p, page, pos, mem) && rl_pages_insert(p, r, mem);
+    struct rl_page *next = full ? next_page(page) : NULL;
+    if (next && next->used + size <= BYTES_MAX) {
+        page = next;
+        pos = 0;
+        full = false;
+    }
+    if (!page || full) {
+        struct rl_page *after = make(p, size, r->rank, mem);
         if (!after) return false;
         rl_record_put(after->bytes, r);
-        after->used = (uint16_t)size;
         after->tally = rl_record_tally(after->bytes);
         link_after(p, after, page);
         return true;
@@ -311,7 +323,7 @@ static void tidy(struct rl_pages *p, struct rl_page *page, const struct rl_alloc
         if (next && (size_t)page->used + next->used <= BYTES_MAX / 2 && join(p, page, next, mem)) return;
         if (previous && (size_t)page->used + previous->used <= BYTES_MAX / 2 && join(p, previous, page, mem)) return;
     }
-    if (room_for(page->used) <= page->room / 2u) resize(p, page, page->used, mem);
+    if (room_for(page->used) <= page->room * 3u / 4) resize(p, page, page->used, mem);
 }
 
 bool rl_pages_remove(struct rl_pages *p, const struct rl_record *r, const struct rl_allocator *mem) {

@@ -12,7 +12,7 @@
 /* Room for a formatted rate or duration, or any int64. */
 #define RL_NOTATION_SIZE 48
 
-/* Plain digits, from min to max, which is at most 10^18: no sign, no space, no exponent. */
+/* Plain digits, from min to max, which is at most 5 * 10^18: no sign, no space, no exponent. */
 bool rl_notation_digits(const char *s, size_t len, int64_t min, int64_t max, int64_t *out);
 
 /* count "/" [n] unit, with a count from 1 to 10^12 and a period from 1 ms to 366 days. */

@@ -1,12 +1,27 @@
 /* RL.APPLY key effect: what a primary, an AOF or a slot import sends in place of the call that a client made. */
 #include "commands/apply.h"
 
-#include "server/key.h"
+#include "server/leases_key.h"
+#include "types/memory.h"
 
 static bool trusted(RedisModuleCtx *ctx) {
     /* No client can run it while loading: it lacks the flag for that, so then it is the AOF that speaks. */
     int flags = RedisModule_GetContextFlags(ctx);
     return flags & (REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING);
+}
+
+static bool apply_leases(RedisModuleCtx *ctx, RedisModuleString *name, const unsigned char *bytes, size_t len) {
+    struct rl_leases_effect effect;
+    if (!rl_leases_effect_decode(bytes, len, &effect)) return false;
+    bool good = rl_leases_key_apply(ctx, name, &effect);
+    rl_free(effect.ids);
+    return good;
+}
+
+static bool apply(RedisModuleCtx *ctx, RedisModuleString *name, const unsigned char *bytes, size_t len) {
+    if (rl_leases_effect_is(bytes, len)) return apply_leases(ctx, name, bytes, len);
+    struct rl_effect effect;
+    return rl_effect_decode(bytes, len, &effect) && rl_key_apply(ctx, name, &effect);
 }
 
 static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -16,8 +31,7 @@ static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     }
     size_t len;
     const char *bytes = RedisModule_StringPtrLen(argv[2], &len);
-    struct rl_effect effect;
-    if (!rl_effect_decode((const unsigned char *)bytes, len, &effect) || !rl_key_apply(ctx, argv[1], &effect)) {
+    if (!apply(ctx, argv[1], (const unsigned char *)bytes, len)) {
         RedisModule_Log(ctx, "warning", "RL.APPLY: an effect that can't be applied was left out");
         return RedisModule_ReplyWithError(ctx, "ERR RL.APPLY: broken effect");
     }

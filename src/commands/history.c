@@ -32,7 +32,7 @@ static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct rl_key key;
     int64_t count = RL_QUOTA_HISTORY_MAX;
     if (argc < 2) return RedisModule_WrongArity(ctx);
-    if (!rl_args_options(&args, options, &count)) return REDISMODULE_OK;
+    if (!rl_args_options(&args, options, NULL, &count)) return REDISMODULE_OK;
 
     int64_t now_us = rl_clock_us();
     if (!rl_key_open_any(ctx, argv[1], now_us, &key)) return REDISMODULE_OK;

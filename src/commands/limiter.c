@@ -98,7 +98,7 @@ static void commit(struct rl_key *key, const struct rl_limiter *limiter, const s
         repair(key, limiter, m);
     }
     if (told) limiter->tell(key, req->limit, told);
-    if (v->allowed == 0 && req->ask.mode != RL_REFUND) rl_key_tell_refused(key);
+    if (v->allowed == 0 && req->ask.mode != RL_REFUND) rl_key_tell_refused(key->ctx, key->name);
     rl_stats_count(limiter->stats, &req->ask, v);
 }
 

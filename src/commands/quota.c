@@ -29,7 +29,8 @@ static bool parse(struct rl_args *a, void *limit) {
     const char *slash = memchr(s, '/', len);
     size_t count_len = slash ? (size_t)(slash - s) : 0;
     if (slash) lim->unit = rl_calendar_unit(slash + 1, len - count_len - 1);
-    if (lim->unit == RL_CALENDAR_NONE || !rl_notation_digits(s, count_len, 0, INT64_C(1000000000000000000), &lim->count)) {
+    if (lim->unit == RL_CALENDAR_NONE ||
+        !rl_notation_digits(s, count_len, 0, INT64_C(1000000000000000000), &lim->count)) {
         return rl_reply_error(a->ctx, "ERR quota must be count/period with a period of hour, day, week, month or year, "
                                       "such as 1000/day");
     }

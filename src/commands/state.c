@@ -50,7 +50,7 @@ static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct rl_key key;
     int64_t cost = 1;
     if (argc < 2) return RedisModule_WrongArity(ctx);
-    if (!rl_args_options(&args, options, &cost)) return REDISMODULE_OK;
+    if (!rl_args_options(&args, options, NULL, &cost)) return REDISMODULE_OK;
 
     struct rl_moment moment = {.now_us = rl_clock_us()};
     if (!rl_key_open_any(ctx, argv[1], moment.now_us, &key)) return REDISMODULE_OK;

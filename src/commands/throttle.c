@@ -32,7 +32,7 @@ static bool adopt(const char *bytes, size_t len, const void *limit, int64_t now_
     struct rl_tokenbucket *b = state;
     int64_t full_at_ns;
     if (!rl_notation_digits(bytes, len, 0, INT64_MAX / 2, &full_at_ns)) return false;
-    int64_t owes_us = full_at_ns / 1000 + 1 - now_us;
+    int64_t owes_us = (full_at_ns + 999) / 1000 - now_us;
     b->at_us = now_us;
     b->owed = owes_us > 0 ? (rl_u128)owes_us * (uint64_t)((const struct rl_tokenbucket_limit *)limit)->count : 0;
     return rl_tokenbucket_valid(b, limit);

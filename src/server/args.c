@@ -90,10 +90,10 @@ bool rl_args_unknown(struct rl_args *a, const struct rl_option *own, const struc
     return rl_reply_error(a->ctx, "ERR unknown option '%s': the options are %s", shown, known);
 }
 
-bool rl_args_options(struct rl_args *a, const struct rl_option *table, void *into) {
-    unsigned seen = 0;
+bool rl_args_options(struct rl_args *a, const struct rl_option *table, unsigned *seen, void *into) {
+    unsigned ignored = 0;
     while (rl_args_more(a)) {
-        int got = rl_args_option(a, table, &seen, into);
+        int got = rl_args_option(a, table, seen ? seen : &ignored, into);
         if (got < 0) return false;
         if (got == 0) return rl_args_unknown(a, table, NULL);
     }

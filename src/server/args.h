@@ -45,7 +45,7 @@ int rl_args_option(struct rl_args *a, const struct rl_option *table, unsigned *s
 /* Replies that the next argument isn't an option here, and what the options are; shared may be NULL. */
 bool rl_args_unknown(struct rl_args *a, const struct rl_option *own, const struct rl_option *shared);
 
-/* Reads options to the end. */
-bool rl_args_options(struct rl_args *a, const struct rl_option *table, void *into);
+/* Reads options to the end; seen, which may be NULL, gets a bit for each that was there. */
+bool rl_args_options(struct rl_args *a, const struct rl_option *table, unsigned *seen, void *into);
 
 #endif

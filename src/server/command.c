@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/api.h"
 
@@ -25,11 +26,12 @@ bool rl_command_add_category(RedisModuleCtx *ctx) {
     return rl_api.add_acl_category(ctx, "ratelimit") == REDISMODULE_OK || errno == EBUSY;
 }
 
-/* " ratelimit" can only be named where the category could be made. */
+/* @ratelimit is what an application needs: nothing dangerous. It can only be named where it could be made. */
 static void set_categories(RedisModuleCommand *handle, const char *categories) {
     char with_own[128];
     if (!rl_api.set_command_acl_categories || !categories) return;
-    snprintf(with_own, sizeof(with_own), "%s%s", categories, rl_api.add_acl_category ? " ratelimit" : "");
+    bool own = rl_api.add_acl_category && !strstr(categories, "dangerous");
+    snprintf(with_own, sizeof(with_own), "%s%s", categories, own ? " ratelimit" : "");
     rl_api.set_command_acl_categories(handle, with_own);
 }
 

@@ -70,8 +70,7 @@ void rl_key_close(struct rl_key *key) {
     RedisModule_CloseKey(key->handle);
 }
 
-/* Puts the stored value into the key, in place of the block it had; a value that is as if never used leaves no key. */
-static bool put(struct rl_key *key, struct rl_value *had, int64_t now_us) {
+bool rl_key_put(struct rl_key *key, struct rl_value *had, int64_t now_us) {
     if (!had) {
         RedisModule_ModuleTypeSetValue(key->handle, key->type->handle, key->live.value);
     } else if (key->live.value != had) {
@@ -83,28 +82,24 @@ static bool put(struct rl_key *key, struct rl_value *had, int64_t now_us) {
     return false;
 }
 
-/* Extends the life of the key where its value needs more than before; answers what effects carry. The expiry that a
- * value asks for is a function of the value, so the key lives at least as long as its old value asked for: looking the
- * expiry up, which costs as much as opening a key, is not needed. */
-static int64_t extend(struct rl_key *key, int64_t before_ms) {
+/* The expiry that a value asks for is a function of the value, so the key lives at least as long as its old value asked
+ * for: looking the expiry up, which costs as much as opening a key, is not needed. */
+int64_t rl_key_extend(RedisModuleKey *handle, int64_t before_ms, int64_t expire_at_ms) {
     if (rl_clock_frozen()) {
-        RedisModule_SetAbsExpire(key->handle, REDISMODULE_NO_EXPIRE);
+        RedisModule_SetAbsExpire(handle, REDISMODULE_NO_EXPIRE);
         return REDISMODULE_NO_EXPIRE;
     }
-    int64_t expire_at_ms = rl_live_expiry_ms(&key->live);
     if (expire_at_ms <= before_ms) return RL_KEEP_EXPIRY;
-    RedisModule_SetAbsExpire(key->handle, expire_at_ms);
+    RedisModule_SetAbsExpire(handle, expire_at_ms);
     return expire_at_ms;
 }
 
-/* What changed a key is told to WATCH, to client tracking and to the keyspace. */
-static void tell(struct rl_key *key, int64_t cost, bool deleted) {
-    RedisModule_SignalModifiedKey(key->ctx, key->name);
+void rl_key_tell(RedisModuleCtx *ctx, RedisModuleString *name, int64_t cost, bool deleted) {
+    RedisModule_SignalModifiedKey(ctx, name);
     if (cost != 0) {
-        RedisModule_NotifyKeyspaceEvent(key->ctx, REDISMODULE_NOTIFY_MODULE, cost > 0 ? "rl.granted" : "rl.refunded",
-                                        key->name);
+        RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, cost > 0 ? "rl.granted" : "rl.refunded", name);
     }
-    if (deleted) RedisModule_NotifyKeyspaceEvent(key->ctx, REDISMODULE_NOTIFY_GENERIC, "del", key->name);
+    if (deleted) RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_GENERIC, "del", name);
 }
 
 static void replicate(struct rl_key *key, const int64_t *limit, int64_t cost, int64_t keep_ms,
@@ -124,11 +119,12 @@ unsigned rl_key_take(struct rl_key *key, const int64_t *limit, int64_t cost, int
     struct rl_value *had = key->live.value;
     int64_t before_ms = rl_live_expiry_ms(&key->live);
     unsigned told = rl_live_take(&key->live, limit, cost, keep_ms, m);
-    bool there = put(key, had, m->now_us);
-    int64_t expire_at_ms = there ? extend(key, before_ms) : RL_KEEP_EXPIRY;
+    bool there = rl_key_put(key, had, m->now_us);
+    int64_t expire_at_ms =
+        there ? rl_key_extend(key->handle, before_ms, rl_live_expiry_ms(&key->live)) : RL_KEEP_EXPIRY;
 
     replicate(key, limit, cost, keep_ms, m, expire_at_ms);
-    tell(key, cost, !there);
+    rl_key_tell(key->ctx, key->name, cost, !there);
     return told;
 }
 
@@ -138,15 +134,15 @@ void rl_key_reload(struct rl_key *key, int64_t now_us) {
     rl_live_load(&key->live, key->type->kind, value, now_us);
 }
 
-void rl_key_tell_refused(struct rl_key *key) {
-    RedisModule_NotifyKeyspaceEvent(key->ctx, REDISMODULE_NOTIFY_MODULE, "rl.refused", key->name);
+void rl_key_tell_refused(RedisModuleCtx *ctx, RedisModuleString *name) {
+    RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "rl.refused", name);
 }
 
 /* Runs the primary's take. What the primary's check allowed is allowed here: anything else is a broken effect. */
 static bool replay(struct rl_live *live, const struct rl_effect *e) {
     struct rl_ask ask = {.cost = e->cost, .mode = RL_FORCE};
     if (e->cost < 0) ask = (struct rl_ask){.cost = -e->cost, .mode = RL_REFUND};
-    if (!rl_live_rescale(live, e->limit)) return false;
+    if (!e->kind->take || !rl_live_rescale(live, e->limit)) return false;
     struct rl_verdict v = e->kind->check(live->state, e->limit, &ask, &e->moment);
     if (v.beyond || v.allowed != ask.cost) return false;
     rl_live_take(live, e->limit, e->cost, e->keep_ms, &e->moment);
@@ -162,18 +158,23 @@ static bool receive(struct rl_live *live, const struct rl_effect *e) {
     return true;
 }
 
-bool rl_key_apply(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_effect *e) {
-    struct rl_key key = {.ctx = ctx, .name = name, .type = rl_type_by_wire(e->kind->wire)};
-    key.handle = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    /* Another type can only be what has outlived itself on the primary: it is replaced here too. */
-    struct rl_value *had = type_of(key.handle) == key.type ? RedisModule_ModuleTypeGetValue(key.handle) : NULL;
-    rl_live_load(&key.live, e->kind, had, e->moment.now_us);
+void rl_key_open_to_apply(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_type *type, int64_t now_us,
+                          struct rl_key *key) {
+    open(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE, key);
+    key->type = type;
+    struct rl_value *had = type_of(key->handle) == type ? RedisModule_ModuleTypeGetValue(key->handle) : NULL;
+    rl_live_load(&key->live, type->kind, had, now_us);
+}
 
+bool rl_key_apply(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_effect *e) {
+    struct rl_key key;
+    rl_key_open_to_apply(ctx, name, rl_type_by_wire(e->kind->wire), e->moment.now_us, &key);
+    struct rl_value *had = key.live.value;
     bool good = e->form == RL_EFFECT_TAKE ? replay(&key.live, e) : receive(&key.live, e);
     if (good) {
-        bool there = put(&key, had, e->moment.now_us);
+        bool there = rl_key_put(&key, had, e->moment.now_us);
         if (there && e->expire_at_ms != RL_KEEP_EXPIRY) RedisModule_SetAbsExpire(key.handle, e->expire_at_ms);
-        tell(&key, e->form == RL_EFFECT_TAKE ? e->cost : 0, !there);
+        rl_key_tell(ctx, name, e->form == RL_EFFECT_TAKE ? e->cost : 0, !there);
     }
     rl_key_close(&key);
     return good;

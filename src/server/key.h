@@ -39,10 +39,26 @@ unsigned rl_key_take(struct rl_key *key, const int64_t *limit, int64_t cost, int
 /* Loads the value anew, as if no limit had been asked for. */
 void rl_key_reload(struct rl_key *key, int64_t now_us);
 
+/* Opens the key of an effect: what it holds of this type, at the primary's time; anything else can only be what had
+ * outlived itself there. */
+void rl_key_open_to_apply(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_type *type, int64_t now_us,
+                          struct rl_key *key);
+
 /* Does what a primary did. False where that is impossible: the effect is broken, or not of this key's history. */
 bool rl_key_apply(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_effect *e);
 
+/* Puts the stored value into the key, in place of the block it had. False: it is as if never used, so the key is
+ * deleted. */
+bool rl_key_put(struct rl_key *key, struct rl_value *had, int64_t now_us);
+
+/* Extends the life of a key whose value asked for one expiry before, and now for another; answers what effects carry.
+ */
+int64_t rl_key_extend(RedisModuleKey *handle, int64_t before_ms, int64_t expire_at_ms);
+
+/* What changed a key is told to WATCH, to client tracking and to the keyspace. */
+void rl_key_tell(RedisModuleCtx *ctx, RedisModuleString *name, int64_t cost, bool deleted);
+
 /* Tells who watches the keyspace that a call was refused. */
-void rl_key_tell_refused(struct rl_key *key);
+void rl_key_tell_refused(RedisModuleCtx *ctx, RedisModuleString *name);
 
 #endif

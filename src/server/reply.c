@@ -3,13 +3,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int rl_reply_verdict(RedisModuleCtx *ctx, const struct rl_verdict *v) {
-    RedisModule_ReplyWithArray(ctx, 5);
+void rl_reply_verdict_fields(RedisModuleCtx *ctx, const struct rl_verdict *v) {
     RedisModule_ReplyWithLongLong(ctx, v->allowed);
     RedisModule_ReplyWithLongLong(ctx, v->limit);
     RedisModule_ReplyWithLongLong(ctx, v->remaining);
     RedisModule_ReplyWithLongLong(ctx, v->wait_ms);
-    return RedisModule_ReplyWithLongLong(ctx, v->reset_ms);
+    RedisModule_ReplyWithLongLong(ctx, v->reset_ms);
+}
+
+int rl_reply_verdict(RedisModuleCtx *ctx, const struct rl_verdict *v) {
+    RedisModule_ReplyWithArray(ctx, 5);
+    rl_reply_verdict_fields(ctx, v);
+    return REDISMODULE_OK;
 }
 
 bool rl_reply_error(RedisModuleCtx *ctx, const char *format, ...) {

@@ -5,7 +5,8 @@
 #include "algo/verdict.h"
 #include "redismodule.h"
 
-/* The five integers. */
+/* The five integers; or only them, in an array that was begun. */
+void rl_reply_verdict_fields(RedisModuleCtx *ctx, const struct rl_verdict *v);
 int rl_reply_verdict(RedisModuleCtx *ctx, const struct rl_verdict *v);
 
 /* An error, formatted; it begins with its prefix. Always false, so that whoever finds an error can return it. */
