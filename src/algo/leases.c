@@ -96,7 +96,7 @@ static int64_t unit_end_ms(const struct rl_leases *l, int64_t now_ms, int64_t nt
     if (!rl_leases_ahead(l, now_ms)) {
         return (int64_t)rl_pages_rank_of(&l->table.by_end, rl_lease_ended(&l->table, now_ms).units + nth);
     }
-    int64_t low_ms = now_ms + 1, high_ms = now_ms + RL_PERIOD_MAX_MS; /* by then all have ended */
+    int64_t low_ms = now_ms + 1, high_ms = last_end_ms(l, now_ms);
     while (low_ms < high_ms) {
         int64_t middle_ms = low_ms + (high_ms - low_ms) / 2;
         if (ending_ahead(l, now_ms, middle_ms) >= nth) {
@@ -198,13 +198,14 @@ struct rl_verdict rl_leases_check(const struct rl_leases *l, const struct rl_lea
 /* Frees some of what has ended, at most max leases; nothing at all is left where nothing is alive. */
 static void trim(struct rl_leases *l, size_t max, const struct rl_allocator *mem) {
     struct rl_lease lease;
-    if ((int64_t)rl_pages_last_rank(&l->table.by_end) <= l->at_ms) {
-        rl_leases_reset(l, mem);
-        return;
-    }
-    for (; max > 0; max--) {
+    for (size_t n = 0; n < max; n++) {
         struct rl_pages_walk w = rl_lease_start(&l->table, -1);
-        if (!rl_lease_next(&w, &lease) || lease.end_at_ms > l->at_ms) return;
+        bool any = rl_lease_next(&w, &lease);
+        if (any && lease.end_at_ms > l->at_ms) return;
+        if (!any || (n == 0 && rl_leases_ends_at_ms(l) == 0)) {
+            rl_leases_reset(l, mem);
+            return;
+        }
         rl_lease_drop(&l->table, &lease, mem);
     }
 }
@@ -228,7 +229,7 @@ static bool next_ahead(const struct rl_leases *l, int64_t now_ms, struct rl_leas
 }
 
 /* Ends that are too far ahead come to be now + length: first all get their new place, then all lose the old. */
-static bool repair(struct rl_leases *l, int64_t now_ms, const struct rl_allocator *mem) {
+static bool move_some(struct rl_leases *l, int64_t now_ms, const struct rl_allocator *mem) {
     unsigned char id[RL_LEASE_ID_MAX];
     struct rl_lease lease = {.id.bytes = id}, moved;
     size_t done = 0;
@@ -246,6 +247,33 @@ static bool repair(struct rl_leases *l, int64_t now_ms, const struct rl_allocato
         rl_lease_drop(&l->table, &moved, mem);
     }
     return whole;
+}
+
+/* The same for most leases: a new table is made faster. */
+static bool move_most(struct rl_leases *l, int64_t now_ms, const struct rl_allocator *mem) {
+    struct rl_leases moved = {.at_ms = l->at_ms};
+    struct rl_pages_walk w = rl_lease_start(&l->table, -1);
+    struct rl_lease lease;
+    while (rl_lease_next(&w, &lease)) {
+        lease.end_at_ms = end_seen_ms(&lease, now_ms);
+        if (rl_lease_add(&moved.table, &lease, mem)) continue;
+        rl_leases_reset(&moved, mem);
+        return false;
+    }
+    rl_leases_reset(l, mem);
+    *l = moved;
+    return true;
+}
+
+/* Of a state without any that have ended. */
+static bool repair(struct rl_leases *l, int64_t now_ms, const struct rl_allocator *mem) {
+    struct rl_pages_walk w = rl_lease_start(&l->table, -1);
+    struct rl_lease lease;
+    int64_t ahead = 0;
+    while (rl_lease_next(&w, &lease)) ahead += lease.end_at_ms > now_ms + lease.length_ms;
+    if (ahead == 0) return true;
+    bool most = ahead > rl_pages_all(&l->table.by_end).records / 4;
+    return most ? move_most(l, now_ms, mem) : move_some(l, now_ms, mem);
 }
 
 bool rl_leases_move(struct rl_leases *l, int64_t now_ms, const struct rl_allocator *mem) {

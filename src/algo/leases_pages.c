@@ -139,16 +139,18 @@ static struct rl_page *resize(struct rl_pages *p, struct rl_page *page, size_t b
 
 /* ---- looking */
 
-/* The last page that does not begin after the record, else the first. It has the record if any has. */
-static struct rl_page *page_for(const struct rl_pages *p, const struct rl_record *r) {
+/* The last page that begins before the record, or with one that is equal if `or_equal`; else the first page. With
+ * or_equal it is one that has the record, if any has; without, the one after which all that comes is not before it. */
+static struct rl_page *page_for(const struct rl_pages *p, const struct rl_record *r, bool or_equal) {
     struct rl_page *found = NULL, *last = NULL;
     for (struct rl_page *page = p->root; page;) {
+        int ordered = rl_record_order(r, page->bytes);
         last = page;
-        if (rl_record_order(r, page->bytes) < 0) {
-            page = page->left;
-        } else {
+        if (ordered > 0 || (ordered == 0 && or_equal)) {
             found = page;
             page = page->right;
+        } else {
+            page = page->left;
         }
     }
     return found ? found : last;
@@ -226,7 +228,7 @@ bool rl_pages_single(const struct rl_pages *p) {
 bool rl_pages_find(const struct rl_pages *p, struct rl_record *r) {
     bool equal;
     if (!p->root) return false;
-    const struct rl_page *page = page_for(p, r);
+    const struct rl_page *page = page_for(p, r, true);
     size_t pos = place(page, r, &equal);
     if (!equal) return false;
     uint64_t word = rl_record_word(page->bytes + pos);
@@ -237,7 +239,7 @@ bool rl_pages_find(const struct rl_pages *p, struct rl_record *r) {
 
 struct rl_pages_walk rl_pages_start(const struct rl_pages *p, const struct rl_record *from) {
     bool equal;
-    const struct rl_page *page = p->root ? page_for(p, from) : NULL;
+    const struct rl_page *page = p->root ? page_for(p, from, false) : NULL;
     return (struct rl_pages_walk){page, page ? place(page, from, &equal) : 0};
 }
 
@@ -274,7 +276,7 @@ static bool split(struct rl_pages *p, struct rl_page *page, size_t pos, const st
 bool rl_pages_insert(struct rl_pages *p, const struct rl_record *r, const struct rl_allocator *mem) {
     size_t size = RL_RECORD_HEAD + r->tail_len, pos = 0;
     bool equal;
-    struct rl_page *page = p->root ? page_for(p, r) : NULL;
+    struct rl_page *page = p->root ? page_for(p, r, true) : NULL;
     if (page) pos = place(page, r, &equal);
     bool full = page && page->used + size > BYTES_MAX;
     if (full && pos < page->used) return split(p, page, pos, mem) && rl_pages_insert(p, r, mem);
@@ -329,7 +331,7 @@ static void tidy(struct rl_pages *p, struct rl_page *page, const struct rl_alloc
 bool rl_pages_remove(struct rl_pages *p, const struct rl_record *r, const struct rl_allocator *mem) {
     bool equal;
     if (!p->root) return false;
-    struct rl_page *page = page_for(p, r);
+    struct rl_page *page = page_for(p, r, true);
     size_t pos = place(page, r, &equal);
     if (!equal) return false;
     unsigned char *at = page->bytes + pos;

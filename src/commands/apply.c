@@ -5,9 +5,10 @@
 #include "types/memory.h"
 
 static bool trusted(RedisModuleCtx *ctx) {
-    /* No client can run it while loading: it lacks the flag for that, so then it is the AOF that speaks. */
     int flags = RedisModule_GetContextFlags(ctx);
-    return flags & (REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING);
+    if (flags & REDISMODULE_CTX_FLAGS_REPLICATED) return true;
+    /* While an AOF is loaded clients are kept out; while a replica loads beside its old data they are not. */
+    return (flags & REDISMODULE_CTX_FLAGS_LOADING) && !(flags & REDISMODULE_CTX_FLAGS_ASYNC_LOADING);
 }
 
 static bool apply_leases(RedisModuleCtx *ctx, RedisModuleString *name, const unsigned char *bytes, size_t len) {

@@ -80,25 +80,33 @@ static bool parse(struct rl_args *a, const struct rl_limiter *limiter, struct rl
     return compatible(a, seen) && (!limiter->finish || limiter->finish(a, req->limit));
 }
 
-/* A step back of the clock: the state is moved to the moment under its own limit, even if the call is refused. */
-static void repair(struct rl_key *key, const struct rl_limiter *limiter, struct rl_moment *m) {
+/* A step back of the clock left the state ahead of it: before anything else it is seen as of now, under its own limit.
+ * False where that can't be told, for lack of the zone's data: then it stays where it is. */
+static bool see_repaired(struct rl_live *live, const struct rl_limiter *limiter, struct rl_moment *m) {
+    const int64_t *limit = live->limit->limit;
+    if (!rl_live_ahead(live, m->now_us) || (limiter->locate && limiter->locate(live->state, limit, m))) return false;
+    rl_live_own(live);
+    live->kind->take(live->state, limit, 0, m);
+    return true;
+}
+
+/* The same, written and replicated whatever becomes of the call; then it is under the limit that was asked for again.
+ */
+static void repair(struct rl_key *key, const struct rl_request *req, const struct rl_moment *m) {
     rl_key_reload(key, m->now_us);
-    const int64_t *limit = key->live.limit->limit;
-    if (limiter->locate && limiter->locate(key->live.state, limit, m)) return;
-    rl_key_take(key, limit, 0, 0, m);
+    rl_key_take(key, key->live.limit->limit, 0, 0, m);
+    rl_live_rescale(&key->live, req->limit);
 }
 
 /* Carries the verdict out. Nothing can fail from here on. */
 static void commit(struct rl_key *key, const struct rl_limiter *limiter, const struct rl_request *req,
-                   const struct rl_verdict *v, struct rl_moment *m, bool ahead) {
-    unsigned told = 0;
+                   const struct rl_verdict *v, const struct rl_moment *m) {
     if (v->allowed > 0) {
-        told = rl_key_take(key, req->limit, rl_verdict_delta(v, &req->ask), req->keep_ms, m);
-    } else if (ahead) {
-        repair(key, limiter, m);
+        unsigned told = rl_key_take(key, req->limit, rl_verdict_delta(v, &req->ask), req->keep_ms, m);
+        if (told) limiter->tell(key, req->limit, told);
+    } else if (req->ask.mode != RL_REFUND) {
+        rl_key_tell_refused(key->ctx, key->name);
     }
-    if (told) limiter->tell(key, req->limit, told);
-    if (v->allowed == 0 && req->ask.mode != RL_REFUND) rl_key_tell_refused(key->ctx, key->name);
     rl_stats_count(limiter->stats, &req->ask, v);
 }
 
@@ -106,7 +114,8 @@ static bool decide(struct rl_key *key, const struct rl_limiter *limiter, const s
                    struct rl_moment *m, struct rl_verdict *v) {
     const struct rl_kind *kind = limiter->type->kind;
     struct rl_live *live = &key->live;
-    bool ahead = rl_live_ahead(live, m->now_us);
+    struct rl_moment own = *m; /* with the period of the state's own limit */
+    bool repaired = live->limit && see_repaired(live, limiter, &own);
     if (!rl_live_rescale(live, req->limit)) return rl_reply_error(key->ctx, "ERR %s", kind->beyond);
     const char *wrong = limiter->locate ? limiter->locate(live->state, req->limit, m) : NULL;
     if (wrong) return rl_reply_error(key->ctx, "ERR TZ %s", wrong);
@@ -116,7 +125,9 @@ static bool decide(struct rl_key *key, const struct rl_limiter *limiter, const s
     if (limiter->hold_ms && v->allowed > 0 && req->ask.mode != RL_REFUND) {
         v->wait_ms = limiter->hold_ms(live->state, req->limit, m);
     }
-    if (!req->ask.peek) commit(key, limiter, req, v, m, ahead);
+    if (req->ask.peek) return true;
+    if (repaired) repair(key, req, &own);
+    commit(key, limiter, req, v, m);
     return true;
 }
 

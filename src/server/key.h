@@ -36,7 +36,7 @@ void rl_key_close(struct rl_key *key);
 unsigned rl_key_take(struct rl_key *key, const int64_t *limit, int64_t cost, int64_t keep_ms,
                      const struct rl_moment *m);
 
-/* Loads the value anew, as if no limit had been asked for. */
+/* Loads the value anew, as if nothing had been asked of it. */
 void rl_key_reload(struct rl_key *key, int64_t now_us);
 
 /* Opens the key of an effect: what it holds of this type, at the primary's time; anything else can only be what had

@@ -104,16 +104,19 @@ int64_t rl_live_expiry_ms(const struct rl_live *live) {
     return kept_ms > expiry_ms ? kept_ms : expiry_ms;
 }
 
+void rl_live_own(struct rl_live *live) {
+    if (!live->kind->clone || !live->borrowed) return;
+    alignas(16) unsigned char copy[RL_STATE_SIZE];
+    live->kind->clone(live->state, copy);
+    memcpy(live->state, copy, sizeof(copy));
+    live->borrowed = false;
+}
+
 bool rl_live_rescale(struct rl_live *live, const int64_t *limit) {
     const struct rl_kind *kind = live->kind;
     if (!live->limit || rl_shared_is(live->limit, limit)) return true;
     if (kind->alike && kind->alike(live->limit->limit, limit)) return true;
-    if (kind->clone && live->borrowed) {
-        alignas(16) unsigned char copy[RL_STATE_SIZE];
-        kind->clone(live->state, copy);
-        memcpy(live->state, copy, sizeof(copy));
-        live->borrowed = false;
-    }
+    rl_live_own(live);
     return kind->rescale(live->state, live->limit->limit, limit);
 }
 

@@ -37,6 +37,9 @@ void rl_live_load_all(struct rl_live *live, const struct rl_kind *kind, struct r
 /* Starts from nothing, in place of what the value holds. */
 void rl_live_forget(struct rl_live *live);
 
+/* Gives the live state memory of its own, so that it may be changed without changing the value. */
+void rl_live_own(struct rl_live *live);
+
 /* Moves the live state under another limit, as of its last write; the value is not changed. False where the limit
  * can't hold what is used. */
 bool rl_live_rescale(struct rl_live *live, const int64_t *limit);

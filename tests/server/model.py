@@ -75,8 +75,12 @@ class State:
     at_us: int
     totals: Optional[Totals] = None
 
+    @property
+    def ends_at_us(self):
+        return ceil(self.at_us + self.used / self.limit.per_us)
+
     def outlived_at(self, now_us):
-        return self.at_us + self.used / self.limit.per_us <= now_us
+        return self.ends_at_us <= now_us
 
     def kept_at(self, now_us):
         return self.totals is not None and self.totals.kept_at(now_us // 1000)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from datetime import datetime, timezone
+from itertools import count
 from zoneinfo import ZoneInfo
 
 import harness
@@ -318,6 +319,9 @@ def test_another_kind_on_a_live_key_is_an_error(db):
 # ---- alerts
 
 
+WORDS = count()
+
+
 class Subscriber:
     """Hears what a node publishes, up to a word that is sent after it."""
 
@@ -328,14 +332,15 @@ class Subscriber:
         assert self.pubsub.get_message(timeout=10)["type"] == "subscribe"
 
     def heard(self, speaker):
-        speaker.publish(self.channel, "that was all")
-        messages = []
+        last, messages = f"the last word, {next(WORDS)}", []
+        speaker.publish(self.channel, last)
         while True:
             message = self.pubsub.get_message(timeout=10)
             assert message, "the last word was not heard"
-            if message["data"] == "that was all":
+            if message["data"] == last:
                 return messages
-            messages.append(message["data"])
+            if not message["data"].startswith("the last word"):  # for another subscriber
+                messages.append(message["data"])
 
 
 @pytest.fixture
@@ -389,6 +394,19 @@ def test_what_decides_nothing_is_silent(db, subscribe):
     assert subscriber.heard(node) == []
 
 
+@pytest.mark.parametrize("more", [[], ["HISTORY", 3], ["KEEP", "30d"]], ids=str)
+def test_a_new_period_speaks_again(db, subscribe, more):
+    node = db.node("k")
+    subscriber, words = subscribe(node), ["10/day", "ALERT", "50,80", *more]
+    for day in (17, 18, 25):
+        at(db, 2024, 5, day, 20)
+        for cost in (5, 1, 3):
+            take(db, "k", *words, "COST", cost)
+        told = [json.loads(text) for text in subscriber.heard(node)]
+        assert [(each["percent"], each["used"]) for each in told] == [(50, 5), (80, 9)]
+        assert {each["period_end_ms"] for each in told} == {ms(2024, 5, day + 1)}
+
+
 def test_a_refund_below_and_a_second_crossing_are_silent(db, subscribe):
     at(db, 2024, 5, 17, 20)
     node = db.node("k")
@@ -433,15 +451,14 @@ def test_a_key_that_is_no_text_is_escaped_as_the_client_would(db, subscribe, key
 @pytest.mark.topologies("cluster")
 def test_a_subscriber_on_any_node_of_a_cluster_hears_it(db, subscribe):
     subscribers = [subscribe(node) for node in db.nodes]
-    speakers = 0
-    for n in range(12):
-        take(db, f"user:{n}", "1/day", "ALERT", "100")
-        speakers += 1
+    keys = [f"user:{n}" for n in range(12)]
+    for key in keys:
+        take(db, key, "1/day", "ALERT", "100")
     for subscriber in subscribers:
         heard = []
         for node in db.nodes:
             heard += subscriber.heard(node)
-        assert sorted(json.loads(text)["key"] for text in heard) == sorted(f"user:{n}" for n in range(speakers))
+        assert sorted(json.loads(text)["key"] for text in heard) == sorted(keys)
 
 
 @pytest.mark.topologies("replica")

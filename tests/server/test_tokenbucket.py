@@ -157,6 +157,17 @@ def test_flapping_parameters_grant_nothing_extra(db):
     assert granted == 10
 
 
+def test_a_change_of_parameters_rounds_against_the_caller(db):
+    take(db, "k", "1/7ms", "BURST", 5)
+    db.clock.advance(us=1)
+    take(db, "k", "1/7ms", "BURST", 5)  # 1 6999/7000 are used
+    take(db, "k", "1/ms", "BURST", 5)  # which is 2 in thousandths, and one more
+    db.clock.advance(us=2999)
+    assert db.state("k")["reset_ms"] == 1
+    db.clock.advance(us=1)
+    assert db.state("k") is None
+
+
 def test_a_refused_call_does_not_change_the_parameters(db):
     take(db, "k", "10/m", "COST", 10)
     take(db, "k", "1/h")
@@ -277,7 +288,7 @@ COSTS = st.one_of(
 )
 STEPS = st.one_of(  # of time, some relative to what was answered last
     st.just(("us", 0)),
-    st.tuples(st.sampled_from(["wait_ms", "reset_ms"]), st.sampled_from([-1000, -1, 0, 1, 1000])),
+    st.tuples(st.sampled_from(["wait", "reset", "end"]), st.sampled_from([-1000, -1, 0, 1, 1000])),
     st.tuples(st.just("us"), st.one_of(st.integers(-5000, 5000), st.integers(-(10**12), 10**13))),
 )
 MODES = st.sampled_from(["TAKE", "TAKE", "TAKE", "FORCE", "UPTO", "REFUND"])
@@ -292,7 +303,8 @@ def concrete(calls, rules):
     bucket, now_us, reply = TokenBucket(), START_US, [0] * 5
     for (since, step), rule, mode, (base, cost), peek, keep_ms in calls:
         limit = rules[rule % len(rules)]
-        now_us += step + {"us": 0, "wait_ms": max(reply[3], 0), "reset_ms": reply[4]}[since] * 1000
+        end_us = bucket.state.ends_at_us - now_us if bucket.state else 0
+        now_us += step + {"us": 0, "wait": max(reply[3], 0) * 1000, "reset": reply[4] * 1000, "end": end_us}[since]
         now_us = min(max(now_us, 0), 2**53 - 1)
         cost += {"units": 0, "limit": limit.burst, "remaining": reply[2]}[base]
         peek = peek and mode in ("TAKE", "UPTO")
