@@ -7,6 +7,9 @@
 #include "commands/history.h"
 #include "commands/leaky.h"
 #include "commands/leases.h"
+#include "commands/load.h"
+#include "commands/policy.h"
+#include "commands/policy_sync.h"
 #include "commands/quota.h"
 #include "commands/sliding.h"
 #include "commands/state.h"
@@ -17,6 +20,7 @@
 #include "server/stats.h"
 #include "types/fixed.h"
 #include "types/leases.h"
+#include "types/policy.h"
 #include "types/quota.h"
 #include "types/sliding.h"
 #include "types/tokenbucket.h"
@@ -39,9 +43,13 @@ const struct rl_limiter *const rl_limiters[] = {
 };
 
 static const struct rl_command *const commands[] = {
-    &rl_tokenbucket_command, &rl_leaky_command,   &rl_fixed_command, &rl_sliding_command,
-    &rl_quota_command,       &rl_acquire_command, &rl_renew_command, &rl_release_command,
-    &rl_state_command,       &rl_history_command, &rl_apply_command, NULL,
+    &rl_tokenbucket_command,    &rl_leaky_command,        &rl_fixed_command,
+    &rl_sliding_command,        &rl_quota_command,        &rl_acquire_command,
+    &rl_renew_command,          &rl_release_command,      &rl_state_command,
+    &rl_history_command,        &rl_apply_command,        &rl_policy_command,
+    &rl_policy_set_command,     &rl_policy_get_command,   &rl_policy_list_command,
+    &rl_policy_del_command,     &rl_policy_scale_command, &rl_policy_dump_command,
+    &rl_policy_restore_command, &rl_load_command,         NULL,
 };
 /* clang-format on */
 
@@ -69,6 +77,7 @@ static bool register_all(RedisModuleCtx *ctx, bool debug) {
     for (int i = 0; rl_types[i]; i++) {
         if (!rl_type_register(ctx, rl_types[i])) return false;
     }
+    if (!rl_policy_register(ctx) || !rl_policy_sync_register(ctx)) return false;
     if (!rl_command_add_category(ctx)) return false;
     for (int i = 0; commands[i]; i++) {
         if (!register_command(ctx, commands[i])) return false;

@@ -1,5 +1,7 @@
 #include "commands/limiter.h"
 
+#include <string.h>
+
 #include "server/clock.h"
 #include "server/reply.h"
 
@@ -80,6 +82,46 @@ static bool parse(struct rl_args *a, const struct rl_limiter *limiter, struct rl
     return compatible(a, seen) && (!limiter->finish || limiter->finish(a, req->limit));
 }
 
+const struct rl_limiter *rl_limiter_of(const struct rl_kind *kind) {
+    int i = 0;
+    while (rl_limiters[i]->type->kind != kind) i++;
+    return rl_limiters[i];
+}
+
+static bool read_rule_keep(struct rl_args *a, const char *name, void *into) {
+    return rl_args_duration(a, name, &((struct rl_limiter_rule *)into)->keep_ms);
+}
+
+/* RL.TAKE has lists of rule=n, so these two can't be in a name. */
+static bool read_rule_name(struct rl_args *a, const char *name, void *into) {
+    struct rl_limiter_rule *rule = into;
+    rule->name = rl_args_text(a, name, &rule->name_len);
+    if (!rule->name) return false;
+    bool good = rule->name_len >= 1 && rule->name_len <= RL_NAME_MAX && !memchr(rule->name, '=', rule->name_len) &&
+                !memchr(rule->name, ',', rule->name_len);
+    return good || rl_reply_error(a->ctx, "ERR %s must be a name of 1 to 128 bytes without = and ,", name);
+}
+
+static const struct rl_option rule_options[] = {{"KEEP", read_rule_keep}, {"AS", read_rule_name}, {0}};
+
+int rl_limiter_read_rule(struct rl_args *a, struct rl_limiter_rule *rule) {
+    const struct rl_limiter *const *limiter = rl_limiters;
+    while (*limiter && !((*limiter)->rule && rl_args_keyword(a, (*limiter)->rule))) limiter++;
+    if (!*limiter) return 0;
+
+    unsigned seen_own = 0, seen = 0;
+    *rule = (struct rl_limiter_rule){.limiter = *limiter, .name = (*limiter)->type->kind->name};
+    rule->name_len = strlen(rule->name);
+    if (!(*limiter)->parse(a, rule->limit)) return -1;
+    while (rl_args_more(a)) {
+        int got = rl_args_option(a, (*limiter)->options, &seen_own, rule->limit);
+        if (got == 0) got = rl_args_option(a, rule_options, &seen, rule);
+        if (got < 0) return -1;
+        if (got == 0) break;
+    }
+    return !(*limiter)->finish || (*limiter)->finish(a, rule->limit) ? 1 : -1;
+}
+
 /* A step back of the clock: the state is moved to the moment under its own limit, even if the call is refused. */
 static void repair(struct rl_key *key, const struct rl_limiter *limiter, struct rl_moment *m) {
     rl_key_reload(key, m->now_us);
@@ -97,7 +139,7 @@ static void commit(struct rl_key *key, const struct rl_limiter *limiter, const s
     } else if (ahead) {
         repair(key, limiter, m);
     }
-    if (told) limiter->tell(key, req->limit, told);
+    if (told) limiter->tell(key->ctx, (struct rl_alert){.key = key->name}, key->live.state, req->limit, told);
     if (v->allowed == 0 && req->ask.mode != RL_REFUND) rl_key_tell_refused(key->ctx, key->name);
     rl_stats_count(limiter->stats, &req->ask, v);
 }

@@ -10,15 +10,10 @@ static bool read_cost(struct rl_args *a, const char *name, void *cost) {
 }
 
 static const struct rl_option options[] = {{"COST", read_cost}, {0}};
-static const struct rl_limiter *limiter_of(const struct rl_type *type) {
-    int i = 0;
-    while (rl_limiters[i]->type != type) i++;
-    return rl_limiters[i];
-}
 
 static void reply_state(RedisModuleCtx *ctx, const struct rl_key *key, int64_t cost, struct rl_moment *m) {
     const struct rl_live *live = &key->live;
-    const struct rl_limiter *limiter = limiter_of(key->type);
+    const struct rl_limiter *limiter = rl_limiter_of(live->kind);
     const void *limit = live->limit->limit;
     /* A node without the zone's data can still tell what it has: the period that the state carries. */
     if (limiter->locate) limiter->locate(live->state, limit, m);
