@@ -156,6 +156,18 @@ bool rl_taking_open(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_poli
     return false;
 }
 
+bool rl_taking_look(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy, int64_t now_us,
+                    struct rl_taking *t) {
+    t->policy = policy;
+    t->amount = rl_amount_all(policy, 0, RL_TAKE);
+    t->now_us = now_us;
+    t->until_ms = rl_policy_refresh(policy, now_us / 1000);
+    if (!rl_policy_key_open_to_read(ctx, name, policy->layout, now_us, &t->key)) return false;
+    if (decide(t)) return true;
+    rl_policy_key_close(&t->key);
+    return false;
+}
+
 static void tell(struct rl_taking *t, const unsigned *told) {
     for (int i = 0; i < rules(t); i++) {
         const struct rl_policy_rule *rule = &t->policy->rules[i];

@@ -43,6 +43,10 @@ bool rl_amount_outcome(RedisModuleCtx *ctx, const struct rl_policy *policy, Redi
 bool rl_taking_open(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy,
                     const struct rl_amount *amount, int64_t now_us, struct rl_taking *t);
 
+/* Opens the key to read, with what its rules are under the policy. The same, but nothing is asked. */
+bool rl_taking_look(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy, int64_t now_us,
+                    struct rl_taking *t);
+
 /* Whether the caller may go on. */
 static inline bool rl_taking_passes(const struct rl_taking *t) {
     return !t->refused || t->policy->shadow;
