@@ -103,10 +103,11 @@ static void settle_refused(struct rl_taking *t) {
     t->verdict.wait_ms = wait_ms;
 }
 
-/* A real limiter would grant the rules' costs, or give them back. */
+/* A real limiter would grant the rules' costs, or give them back. A peek answers for the rule that would bind. */
 static void settle_granted(struct rl_taking *t) {
     t->binding = find_binding(t, t->amount.charged);
     t->verdict = t->verdicts[t->binding];
+    if (t->amount.peek) t->verdict = check(t, t->binding, t->amount.cost[t->binding], t->amount.mode, true);
     for (int i = 0; i < rules(t); i++) {
         const struct rl_policy_rule *rule = &t->policy->rules[i];
         if (!charged(t, i)) continue;
@@ -130,7 +131,7 @@ static bool decide(struct rl_taking *t) {
     if (t->amount.mode == RL_UPTO) settle_upto(t);
     for (int i = 0; i < rules(t); i++) {
         if (!charged(t, i)) continue;
-        t->verdicts[i] = check(t, i, t->amount.cost[i], t->amount.mode, t->amount.peek);
+        t->verdicts[i] = check(t, i, t->amount.cost[i], t->amount.mode, false);
         if (t->verdicts[i].beyond) return rl_reply_error(t->key.ctx, "ERR %s", t->policy->rules[i].kind->beyond);
         if (t->verdicts[i].allowed == 0 && t->amount.mode == RL_TAKE) t->refused = true;
     }
