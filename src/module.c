@@ -7,9 +7,15 @@
 #include "commands/history.h"
 #include "commands/leaky.h"
 #include "commands/leases.h"
+#include "commands/load.h"
+#include "commands/policy.h"
+#include "commands/policy_sync.h"
 #include "commands/quota.h"
 #include "commands/sliding.h"
 #include "commands/state.h"
+#include "commands/stats.h"
+#include "commands/take.h"
+#include "commands/takeall.h"
 #include "commands/throttle.h"
 #include "commands/tokenbucket.h"
 #include "server/api.h"
@@ -17,13 +23,14 @@
 #include "server/stats.h"
 #include "types/fixed.h"
 #include "types/leases.h"
+#include "types/policy.h"
 #include "types/quota.h"
 #include "types/sliding.h"
 #include "types/tokenbucket.h"
 
 #define RL_VERSION 10000 /* 1.0.0 */
 
-/* clang-format off: one row a line */
+/* clang-format off */
 struct rl_type *const rl_types[] = {
     &rl_tokenbucket_type, &rl_fixed_type, &rl_sliding_type, &rl_quota_type, &rl_leases_type, NULL,
 };
@@ -39,9 +46,31 @@ const struct rl_limiter *const rl_limiters[] = {
 };
 
 static const struct rl_command *const commands[] = {
-    &rl_tokenbucket_command, &rl_leaky_command,   &rl_fixed_command, &rl_sliding_command,
-    &rl_quota_command,       &rl_acquire_command, &rl_renew_command, &rl_release_command,
-    &rl_state_command,       &rl_history_command, &rl_apply_command, NULL,
+    &rl_tokenbucket_command,
+    &rl_leaky_command,
+    &rl_fixed_command,
+    &rl_sliding_command,
+    &rl_quota_command,
+    &rl_acquire_command,
+    &rl_renew_command,
+    &rl_release_command,
+    &rl_state_command,
+    &rl_history_command,
+    &rl_apply_command,
+    &rl_policy_command,
+    &rl_policy_set_command,
+    &rl_policy_get_command,
+    &rl_policy_list_command,
+    &rl_policy_del_command,
+    &rl_policy_scale_command,
+    &rl_policy_dump_command,
+    &rl_policy_restore_command,
+    &rl_load_command,
+    &rl_take_command,
+    &rl_takeall_command,
+    &rl_stats_command,
+    &rl_top_command,
+    NULL,
 };
 /* clang-format on */
 
@@ -69,6 +98,7 @@ static bool register_all(RedisModuleCtx *ctx, bool debug) {
     for (int i = 0; rl_types[i]; i++) {
         if (!rl_type_register(ctx, rl_types[i])) return false;
     }
+    if (!rl_policy_register(ctx) || !rl_policy_sync_register(ctx)) return false;
     if (!rl_command_add_category(ctx)) return false;
     for (int i = 0; commands[i]; i++) {
         if (!register_command(ctx, commands[i])) return false;

@@ -30,9 +30,9 @@ static rl_u128 owed_at(const struct rl_tokenbucket *b, const struct rl_tokenbuck
     return b->owed > paid ? b->owed - paid : 0;
 }
 
-/* The bounds of scaled limits: 10^18, 3.2 * 10^17 and 10^12. The largest products are 10^15 units in 1/period_us, that is
- * 3.2 * 10^32, and what 10^18 units per period pay back in the slowed ten years, 3.2 * 10^36: 2^128 is 3.4 * 10^38. The
- * slowed ten years themselves, in microseconds, are 3.2 * 10^18: 2^63 is 9.2 * 10^18. */
+/* The bounds of scaled limits: 10^18, 3.2 * 10^17 and 10^12. The largest products are 10^15 units in 1/period_us, that
+ * is 3.2 * 10^32, and what 10^18 units per period pay back in the slowed ten years, 3.2 * 10^36: 2^128 is 3.4 * 10^38.
+ * The slowed ten years themselves, in microseconds, are 3.2 * 10^18: 2^63 is 9.2 * 10^18. */
 #define SCALED_COUNT_MAX (RL_UNITS_MAX * RL_SCALE_TIMES_MAX)
 #define SCALED_PERIOD_MAX_US (RL_PERIOD_MAX_US * RL_SCALE_OF_MAX)
 

@@ -29,9 +29,9 @@ struct rl_tokenbucket {
 /* Whether the limit is one that a command may ask for and a file may hold. */
 bool rl_tokenbucket_limit_valid(const struct rl_tokenbucket_limit *lim);
 
-/* The limit scaled: the burst is, and the rate slows down or speeds up exactly alike; a share of 0 has no burst, and pays
- * back at the plain rate. What comes out may lie outside of the bounds for commands: a file and an effect may hold that
- * too, and all products still fit (below). */
+/* The limit scaled: the burst is, and the rate slows down or speeds up exactly alike; a share of 0 has no burst, and
+ * pays back at the plain rate. What comes out may lie outside of the bounds for commands: a file and an effect may hold
+ * that too, and all products still fit (below). */
 void rl_tokenbucket_scale(struct rl_tokenbucket_limit *scaled, const struct rl_tokenbucket_limit *lim,
                           struct rl_scale scale);
 bool rl_tokenbucket_limit_storable(const struct rl_tokenbucket_limit *lim);

@@ -2,6 +2,7 @@
 #include "commands/apply.h"
 
 #include "server/leases_key.h"
+#include "server/policy_key.h"
 #include "types/memory.h"
 
 static bool trusted(RedisModuleCtx *ctx) {
@@ -21,6 +22,10 @@ static bool apply_leases(RedisModuleCtx *ctx, RedisModuleString *name, const uns
 
 static bool apply(RedisModuleCtx *ctx, RedisModuleString *name, const unsigned char *bytes, size_t len) {
     if (rl_leases_effect_is(bytes, len)) return apply_leases(ctx, name, bytes, len);
+    if (rl_policy_effect_is(bytes, len)) {
+        struct rl_policy_effect effect;
+        return rl_policy_effect_decode(bytes, len, &effect) && rl_policy_key_apply(ctx, name, &effect);
+    }
     struct rl_effect effect;
     return rl_effect_decode(bytes, len, &effect) && rl_key_apply(ctx, name, &effect);
 }

@@ -1,5 +1,7 @@
 #include "commands/limiter.h"
 
+#include <string.h>
+
 #include "server/clock.h"
 #include "server/reply.h"
 
@@ -80,11 +82,50 @@ static bool parse(struct rl_args *a, const struct rl_limiter *limiter, struct rl
     return compatible(a, seen) && (!limiter->finish || limiter->finish(a, req->limit));
 }
 
-/* A step back of the clock left the state ahead of it: before anything else it is seen as of now, under its own limit.
- * False where that can't be told, for lack of the zone's data: then it stays where it is. */
-static bool see_repaired(struct rl_live *live, const struct rl_limiter *limiter, struct rl_moment *m) {
+const struct rl_limiter *rl_limiter_of(const struct rl_kind *kind) {
+    int i = 0;
+    while (rl_limiters[i]->type->kind != kind) i++;
+    return rl_limiters[i];
+}
+
+static bool read_rule_keep(struct rl_args *a, const char *name, void *into) {
+    return rl_args_duration(a, name, &((struct rl_limiter_rule *)into)->keep_ms);
+}
+
+/* RL.TAKE has lists of rule=n, so these two can't be in a name. */
+static bool read_rule_name(struct rl_args *a, const char *name, void *into) {
+    struct rl_limiter_rule *rule = into;
+    rule->name = rl_args_text(a, name, &rule->name_len);
+    if (!rule->name) return false;
+    bool good = rule->name_len >= 1 && rule->name_len <= RL_NAME_MAX && !memchr(rule->name, '=', rule->name_len) &&
+                !memchr(rule->name, ',', rule->name_len);
+    return good || rl_reply_error(a->ctx, "ERR %s must be a name of 1 to 128 bytes without = and ,", name);
+}
+
+static const struct rl_option rule_options[] = {{"KEEP", read_rule_keep}, {"AS", read_rule_name}, {0}};
+
+int rl_limiter_read_rule(struct rl_args *a, struct rl_limiter_rule *rule) {
+    const struct rl_limiter *const *limiter = rl_limiters;
+    while (*limiter && !((*limiter)->rule && rl_args_keyword(a, (*limiter)->rule))) limiter++;
+    if (!*limiter) return 0;
+
+    unsigned seen_own = 0, seen = 0;
+    *rule = (struct rl_limiter_rule){.limiter = *limiter, .name = (*limiter)->type->kind->name};
+    rule->name_len = strlen(rule->name);
+    if (!(*limiter)->parse(a, rule->limit)) return -1;
+    while (rl_args_more(a)) {
+        int got = rl_args_option(a, (*limiter)->options, &seen_own, rule->limit);
+        if (got == 0) got = rl_args_option(a, rule_options, &seen, rule);
+        if (got < 0) return -1;
+        if (got == 0) break;
+    }
+    return !(*limiter)->finish || (*limiter)->finish(a, rule->limit) ? 1 : -1;
+}
+
+bool rl_limiter_see_repaired(struct rl_live *live, const struct rl_limiter *limiter, struct rl_moment *m) {
+    if (!rl_live_ahead(live, m->now_us)) return false;
     const int64_t *limit = live->limit->limit;
-    if (!rl_live_ahead(live, m->now_us) || (limiter->locate && limiter->locate(live->state, limit, m))) return false;
+    if (limiter->locate && limiter->locate(live->state, limit, m)) return false;
     rl_live_own(live);
     live->kind->take(live->state, limit, 0, m);
     return true;
@@ -103,7 +144,7 @@ static void commit(struct rl_key *key, const struct rl_limiter *limiter, const s
                    const struct rl_verdict *v, const struct rl_moment *m) {
     if (v->allowed > 0) {
         unsigned told = rl_key_take(key, req->limit, rl_verdict_delta(v, &req->ask), req->keep_ms, m);
-        if (told) limiter->tell(key, req->limit, told);
+        if (told) limiter->tell(key->ctx, (struct rl_alert){.key = key->name}, key->live.state, req->limit, told);
     } else if (req->ask.mode != RL_REFUND) {
         rl_key_tell_refused(key->ctx, key->name);
     }
@@ -115,7 +156,7 @@ static bool decide(struct rl_key *key, const struct rl_limiter *limiter, const s
     const struct rl_kind *kind = limiter->type->kind;
     struct rl_live *live = &key->live;
     struct rl_moment own = *m; /* with the period of the state's own limit */
-    bool repaired = live->limit && see_repaired(live, limiter, &own);
+    bool repaired = rl_limiter_see_repaired(live, limiter, &own);
     if (!rl_live_rescale(live, req->limit)) return rl_reply_error(key->ctx, "ERR %s", kind->beyond);
     const char *wrong = limiter->locate ? limiter->locate(live->state, req->limit, m) : NULL;
     if (wrong) return rl_reply_error(key->ctx, "ERR TZ %s", wrong);

@@ -92,21 +92,19 @@ static const char *locate(const void *state, const void *limit, struct rl_moment
     return NULL;
 }
 
-static void tell(struct rl_key *key, const void *limit, unsigned told) {
+static void tell(RedisModuleCtx *ctx, struct rl_alert where, const void *state, const void *limit, unsigned told) {
     const struct rl_quota_limit *lim = limit;
-    const struct rl_quota *q = (const struct rl_quota *)(const void *)key->live.state;
+    const struct rl_quota *q = state;
     int64_t percents[RL_QUOTA_ALERTS_MAX];
     size_t n = rl_quota_alerts(lim, percents);
+    where.kind = rl_quota_type.kind->name;
+    where.used = q->used;
+    where.limit = lim->count;
+    where.period_end_ms = q->end_ms;
     for (size_t i = 0; i < n; i++) {
         if (!(told & 1u << i)) continue;
-        rl_alert_publish(key->ctx, &(struct rl_alert){
-                                       .key = key->name,
-                                       .kind = key->type->kind->name,
-                                       .percent = percents[i],
-                                       .used = q->used,
-                                       .limit = lim->count,
-                                       .period_end_ms = q->end_ms,
-                                   });
+        where.percent = percents[i];
+        rl_alert_publish(ctx, &where);
     }
 }
 
@@ -127,6 +125,7 @@ static struct rl_stats stats = {.command = "rl.quota"};
 
 const struct rl_limiter rl_quota_limiter = {
     .type = &rl_quota_type,
+    .rule = "QUOTA",
     .stats = &stats,
     .parse = parse,
     .options = options,

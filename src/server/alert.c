@@ -30,7 +30,7 @@ static bool is_text(const unsigned char *s, size_t len) {
     return true;
 }
 
-/* A byte of a key that is no text, as redis-cli would show it. */
+/* A byte of a name that is no text, as redis-cli would show it. */
 static size_t escape(unsigned char byte, char out[5]) {
     static const char plain[] = "\\\"\n\r\t\a\b", letter[] = "\\\"nrtab";
     const char *found = byte ? strchr(plain, byte) : NULL;
@@ -48,7 +48,7 @@ static char *put_json(char *out, const char *s, size_t len) {
     return out;
 }
 
-static char *put_key(char *out, const char *key, size_t len) {
+static char *put_bytes(char *out, const char *key, size_t len) {
     if (is_text((const unsigned char *)key, len)) return put_json(out, key, len);
     for (size_t i = 0; i < len; i++) {
         char escaped[5];
@@ -63,10 +63,16 @@ void rl_alert_publish(RedisModuleCtx *ctx, const struct rl_alert *alert) {
     RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_MODULE, "rl.alert", alert->key);
     if (!rl_config_alert_channel()) return;
 
-    size_t room = 5 * len + 256; /* a byte becomes at most the five of \\xff */
+    size_t room = 5 * (len + alert->policy_len + alert->rule_len) + 256; /* a byte becomes at most the five of \\xff */
     char *json = rl_alloc(room);
     char *end = json + snprintf(json, room, "{\"key\":\"");
-    end = put_key(end, key, len);
+    end = put_bytes(end, key, len);
+    if (alert->policy) {
+        end += snprintf(end, room - (size_t)(end - json), "\",\"policy\":\"");
+        end = put_bytes(end, alert->policy, alert->policy_len);
+        end += snprintf(end, room - (size_t)(end - json), "\",\"rule\":\"");
+        end = put_bytes(end, alert->rule, alert->rule_len);
+    }
     end += snprintf(end, room - (size_t)(end - json),
                     "\",\"kind\":\"%s\",\"percent\":%" PRId64 ",\"used\":%" PRId64 ",\"limit\":%" PRId64
                     ",\"period_end_ms\":%" PRId64 "}",

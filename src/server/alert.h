@@ -8,6 +8,8 @@
 
 struct rl_alert {
     RedisModuleString *key;
+    const char *policy, *rule; /* of a key under a policy; else NULL */
+    size_t policy_len, rule_len;
     const char *kind;
     int64_t percent; /* the threshold */
     int64_t used;

@@ -35,13 +35,25 @@ static void set_categories(RedisModuleCommand *handle, const char *categories) {
     rl_api.set_command_acl_categories(handle, with_own);
 }
 
+/* Where the server finds the keys by itself they begin, and end, with the first argument. */
+static int create(RedisModuleCtx *ctx, const struct rl_command *command) {
+    int key = command->info->key_specs && !command->finds_keys ? 1 : 0;
+    if (!command->container) {
+        return RedisModule_CreateCommand(ctx, command->name, command->run, command->flags, key, key, key);
+    }
+    RedisModuleCommand *container = RedisModule_GetCommand(ctx, command->container);
+    return RedisModule_CreateSubcommand(container, command->name, command->run, command->flags, key, key, key);
+}
+
 bool rl_command_register(RedisModuleCtx *ctx, const struct rl_command *command) {
-    int key = command->info->key_specs ? 1 : 0;
-    if (RedisModule_CreateCommand(ctx, command->name, command->run, command->flags, key, key, key) != REDISMODULE_OK) {
+    char name[64];
+    if (create(ctx, command) != REDISMODULE_OK) {
         RedisModule_Log(ctx, "warning", "the command %s is taken by the server or another module", command->name);
         return false;
     }
-    RedisModuleCommand *handle = RedisModule_GetCommand(ctx, command->name);
+    snprintf(name, sizeof(name), "%s%s%s", command->container ? command->container : "", command->container ? "|" : "",
+             command->name);
+    RedisModuleCommand *handle = RedisModule_GetCommand(ctx, name);
     set_categories(handle, command->categories);
     return RedisModule_SetCommandInfo(handle, command->info) == REDISMODULE_OK;
 }

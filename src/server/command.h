@@ -9,10 +9,12 @@
 
 struct rl_command {
     const char *name;
-    RedisModuleCmdFunc run;
+    const char *container;  /* the command that this is a subcommand of, or NULL */
+    RedisModuleCmdFunc run; /* NULL: it has subcommands */
     const char *flags;
     const char *categories; /* for ACLs, where the server can */
     const RedisModuleCommandInfo *info;
+    bool finds_keys;        /* tells the server where its keys are when asked */
     struct rl_stats *stats; /* of a command that decides */
 };
 
@@ -28,5 +30,8 @@ extern const RedisModuleCommandKeySpec rl_command_updates_key[];
 extern const RedisModuleCommandKeySpec rl_command_reads_key[];
 
 #define RL_SINCE "1.0.0"
+
+/* For commands that change what belongs to the node and not to a key: cluster clients send them to every primary. */
+#define RL_COMMAND_TIPS_ALL_SHARDS "request_policy:all_shards response_policy:all_succeeded"
 
 #endif

@@ -18,6 +18,18 @@ static const struct rl_type *type_of(RedisModuleKey *handle) {
     return type ? rl_type_by_handle(type) : NULL;
 }
 
+bool rl_key_is_nothing(RedisModuleKey *handle, int64_t now_us) {
+    if (RedisModule_KeyType(handle) == REDISMODULE_KEYTYPE_EMPTY) return true;
+    if (RedisModule_ModuleTypeGetType(handle) == rl_policy_type) {
+        return rl_policy_value_ended(RedisModule_ModuleTypeGetValue(handle), now_us);
+    }
+    const struct rl_type *type = type_of(handle);
+    if (!type) return false;
+    struct rl_live live;
+    rl_live_load_all(&live, type->kind, RedisModule_ModuleTypeGetValue(handle));
+    return rl_live_ended(&live, now_us);
+}
+
 static bool wrong_type(struct rl_key *key) {
     rl_key_close(key);
     return rl_reply_error(key->ctx, REDISMODULE_ERRORMSG_WRONGTYPE);
@@ -28,6 +40,7 @@ static void open(RedisModuleCtx *ctx, RedisModuleString *name, int mode, struct 
     key->name = name;
     key->handle = RedisModule_OpenKey(ctx, name, mode);
     key->adopted = false;
+    key->policy = NULL;
     key->live.limit = NULL;
     key->live.borrowed = true; /* until it is loaded there is nothing to give back */
 }
@@ -38,7 +51,7 @@ bool rl_key_open(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_t
     key->type = type;
     const struct rl_type *found = type_of(key->handle);
     if (found) return load(key, found, now_us) || wrong_type(key);
-    if (RedisModule_KeyType(key->handle) != REDISMODULE_KEYTYPE_EMPTY) return wrong_type(key);
+    if (!rl_key_is_nothing(key->handle, now_us)) return wrong_type(key);
     rl_live_load(&key->live, type->kind, NULL, now_us);
     return true;
 }
@@ -62,6 +75,11 @@ bool rl_key_open_any(RedisModuleCtx *ctx, RedisModuleString *name, int64_t now_u
     open(ctx, name, REDISMODULE_READ, key);
     if (!key->handle) return true;
     key->type = type_of(key->handle);
+    if (RedisModule_ModuleTypeGetType(key->handle) == rl_policy_type) {
+        struct rl_policy_value *value = RedisModule_ModuleTypeGetValue(key->handle);
+        if (!rl_policy_value_ended(value, now_us)) key->policy = value;
+        return true;
+    }
     return (key->type && load(key, key->type, now_us)) || wrong_type(key);
 }
 

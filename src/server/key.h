@@ -3,6 +3,7 @@
 #define RL_SERVER_KEY_H
 
 #include "types/effect.h"
+#include "types/policy.h"
 #include "types/type.h"
 
 struct rl_key {
@@ -10,6 +11,8 @@ struct rl_key {
     RedisModuleString *name;
     RedisModuleKey *handle;
     const struct rl_type *type;
+    struct rl_policy_value
+        *policy;         /* what a key under a policy holds, where any kind may be opened; then live is empty */
     bool adopted;        /* the state was read from a string that another module left */
     struct rl_live live; /* what the key holds, unpacked */
 };
@@ -26,7 +29,8 @@ bool rl_key_open(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_t
 bool rl_key_open_adopting(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_type *type,
                           const struct rl_moment *m, rl_key_adopt adopt, const int64_t *limit, struct rl_key *key);
 
-/* Opens a limiter of any kind, for reading. Where there is none, or it has outlived itself, live.limit is NULL. */
+/* Opens a limiter of any kind, for reading. Where there is none, or it has outlived itself, live.limit and policy are
+ * NULL. */
 bool rl_key_open_any(RedisModuleCtx *ctx, RedisModuleString *name, int64_t now_us, struct rl_key *key);
 
 void rl_key_close(struct rl_key *key);
@@ -50,6 +54,9 @@ bool rl_key_apply(RedisModuleCtx *ctx, RedisModuleString *name, const struct rl_
 /* Puts the stored value into the key, in place of the block it had. False: it is as if never used, so the key is
  * deleted. */
 bool rl_key_put(struct rl_key *key, struct rl_value *had, int64_t now_us);
+
+/* Whether a key that is open holds nothing, or a limiter that has outlived itself at now_us. */
+bool rl_key_is_nothing(RedisModuleKey *handle, int64_t now_us);
 
 /* Extends the life of a key whose value asked for one expiry before, and now for another; answers what effects carry.
  */

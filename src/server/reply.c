@@ -19,6 +19,7 @@ int rl_reply_verdict(RedisModuleCtx *ctx, const struct rl_verdict *v) {
 
 bool rl_reply_error(RedisModuleCtx *ctx, const char *format, ...) {
     char message[512];
+    if (!ctx) return false;
     va_list ap;
     va_start(ap, format);
     vsnprintf(message, sizeof(message), format, ap);
@@ -35,4 +36,8 @@ void rl_reply_field(RedisModuleCtx *ctx, const char *name, int64_t value) {
 void rl_reply_text_field(RedisModuleCtx *ctx, const char *name, const char *value) {
     RedisModule_ReplyWithCString(ctx, name);
     RedisModule_ReplyWithCString(ctx, value);
+}
+
+void rl_reply_bytes(RedisModuleCtx *ctx, const char *bytes, size_t len) {
+    RedisModule_ReplyWithStringBuffer(ctx, bytes, len);
 }

@@ -9,8 +9,12 @@
 void rl_reply_verdict_fields(RedisModuleCtx *ctx, const struct rl_verdict *v);
 int rl_reply_verdict(RedisModuleCtx *ctx, const struct rl_verdict *v);
 
-/* An error, formatted; it begins with its prefix. Always false, so that whoever finds an error can return it. */
+/* An error, formatted; it begins with its prefix. Always false, so that whoever finds an error can return it. Without a
+ * context, as where a file is read, nobody is told. */
 __attribute__((format(printf, 2, 3))) bool rl_reply_error(RedisModuleCtx *ctx, const char *format, ...);
+
+/* Bytes of any kind. */
+void rl_reply_bytes(RedisModuleCtx *ctx, const char *bytes, size_t len);
 
 /* A field of a map. */
 void rl_reply_field(RedisModuleCtx *ctx, const char *name, int64_t value);

@@ -19,7 +19,13 @@ void rl_stats_add(struct rl_stats *stats);
 /* Counts a verdict that was carried out; peeks are not counted. Units refused by UPTO are what did not fit. */
 void rl_stats_count(struct rl_stats *stats, const struct rl_ask *ask, const struct rl_verdict *v);
 
-/* The section of INFO. */
+/* All that are shown, linked by next. */
+const struct rl_stats *rl_stats_first(void);
+
+/* Starts to count anew. */
+void rl_stats_reset(void);
+
+/* The section of INFO: the commands, and the policies that were used. */
 void rl_stats_info(RedisModuleInfoCtx *ctx, int for_crash_report);
 
 #endif

@@ -18,16 +18,16 @@ from servers import BenchServer, cell_module
 
 SIZES = {
     "--quick": {
-        "rounds": 2, "calls": 4000, "single_rounds": 0, "growth_rounds": 2, "keys": 10_000, "logs": [10, 1000, 10_000],
+        "many": 10_000, "rounds": 5, "calls": 2000, "single_rounds": 0, "singles": 0, "growth_rounds": 2, "keys": 10_000, "logs": [10, 1000, 10_000],
         "leases": [1, 100, 10_000], "connections": [], "weights": 0, "latency_s": 0.5, "latency_rounds": 1,
     },
     "": {
-        "rounds": 5, "calls": 10_000, "single_rounds": 1, "growth_rounds": 5, "keys": 1_000_000,
+        "many": 100_000, "rounds": 12, "calls": 4000, "single_rounds": 1, "singles": 8000, "growth_rounds": 5, "keys": 1_000_000,
         "logs": [10, 100, 1000, 10_000, 65_536], "leases": [1, 10, 100, 1000, 10_000, 100_000],
         "connections": [1, 10, 100, 500], "weights": 125_000, "latency_s": 1, "latency_rounds": 3,
     },
     "--full": {
-        "rounds": 15, "calls": 20_000, "single_rounds": 3, "growth_rounds": 9, "keys": 10_000_000,
+        "many": 100_000, "rounds": 40, "calls": 8000, "single_rounds": 5, "singles": 20_000, "growth_rounds": 9, "keys": 10_000_000,
         "logs": [10, 100, 1000, 10_000, 65_536], "leases": [1, 10, 100, 1000, 10_000, 100_000],
         "connections": [1, 10, 100, 1000, 5000], "weights": 1_000_000, "latency_s": 3, "latency_rounds": 5,
     },
@@ -43,9 +43,15 @@ def main():
     begin = time.monotonic()
 
     def tell(words):
-        print(f"\r\x1b[K{time.monotonic() - begin:5.0f} s  {words}", end="", file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{time.monotonic() - begin:5.0f} s  {words}", end="", file=sys.stderr, flush=True)
 
-    results = {"latency_load": LATENCY_LOAD, "weights_keys": size["weights"], "args": f" ARGS={mode}" if mode else ""}
+    results = {
+        "many": size["many"],
+        "latency_load": LATENCY_LOAD,
+        "weights_keys": size["weights"],
+        "args": f" ARGS={mode}" if mode else "",
+    }
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(BenchServer(*growth.OFF))
         cell = cell_module()
@@ -53,11 +59,13 @@ def main():
         results["server"] = server.version()
         results["module"] = module_version(server)
         rows = variants.all_variants(server, cell)
-        subjects = [cost.Subject(v, cell if v.on_cell else server) for v in rows]
-        results["cost"] = cost.measure(subjects, size["rounds"], size["calls"], size["single_rounds"], tell)
+        subjects = [cost.Subject(v, cell if v.on_cell else server, size["many"]) for v in rows]
+        results["cost"] = cost.measure(
+            subjects, size["rounds"], size["calls"], size["single_rounds"], size["singles"], tell
+        )
         results["latency"] = cost.latency(subjects, LATENCY_LOAD, size["latency_s"], size["latency_rounds"], tell)
 
-    rounds, calls = size["growth_rounds"], size["calls"]
+    rounds, calls = size["growth_rounds"], 10_000
     results["keys"] = growth.keys(size["keys"], rounds, calls, tell)
     results["logs"] = growth.logs(size["logs"], rounds, calls, tell)
     results["leases"] = growth.leases(size["leases"], rounds, calls, tell)
@@ -66,9 +74,9 @@ def main():
         results["connections"] = growth.connections(size["connections"], 2, calls, tell)
     if size["weights"]:
         results["weights"] = growth.weights(size["weights"], tell)
-    results["setups"] = setups.measure(rounds, calls, tell)
+    results["setups"] = setups.measure(rounds, 5000, tell)
     results["seconds"] = time.monotonic() - begin
-    tell("\n")
+    tell("done\n")
     show(results, report.write(results))
 
 
@@ -80,7 +88,8 @@ def module_version(server):
 
 def show(results, goals):
     for spread in (cost.MANY_KEYS, cost.ONE_KEY):
-        print(f"\n{spread:38} {'µs':>6} {'of SET PX':>9} {'of INCR':>8} {'noise':>6} {'piped/s':>10} {'single/s':>9}")
+        title = report.spread_title(results, spread)
+        print(f"\n{title:38} {'µs':>6} {'of SET PX':>9} {'of INCR':>8} {'noise':>6} {'piped/s':>10} {'single/s':>9}")
         for label, usec, of_set, of_incr, noise, piped, single in report.cost_rows(results, spread):
             print(f"{label:38} {usec:>6} {of_set:>9} {of_incr:>8} {noise:>6} {piped:>10} {single:>9}")
     print("\ngoals")

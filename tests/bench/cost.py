@@ -14,18 +14,18 @@ from load import (
     usec_per_call,
 )
 
-MANY = 100_000
-ONE_KEY, MANY_KEYS = "one key", "100,000 keys"
+ONE_KEY, MANY_KEYS = "one key", "many keys"
 
 
 class Subject:
     """A variant on its server, with its calls packed and its keys in use."""
 
-    def __init__(self, variant, server):
-        self.variant, self.server = variant, server
+    def __init__(self, variant, server, many):
+        self.variant, self.server, self.many = variant, server, many
         self.calls = Calls(variant.commands, variant.slug)
         self.fill = Calls(variant.fill, variant.slug)
-        self.turns = MANY  # keys that nobody had before are numbered from here
+        self.seed = 0
+        self.turns = many  # keys that nobody had before are numbered from here
         self.rows = [words[0].lower() for words in variant.commands]
         self.prepare([self.turns])
         self.lines = sum(reply_lines(reply) for reply in self.sample(self.turns))
@@ -50,10 +50,14 @@ class Subject:
             self.turns += count
             return list(range(self.turns - count, self.turns))
         if spread == MANY_KEYS:
-            return random_numbers(count + self.turns, count, MANY)
+            return random_numbers(self.next_seed(), count, self.many)
         self.turns += 1
         self.prepare([self.turns])
         return [self.turns] * count
+
+    def next_seed(self):
+        self.seed += 1
+        return self.seed
 
     def run(self, spread, count):
         """µs per call inside the server by command, and requests per second, pipelined."""
@@ -73,7 +77,7 @@ class Subject:
             words = [word.replace("%012d", "__rand_int__") for word in words]
         else:
             words = self.calls.words(number)[0]
-        return requests_per_second(self.server, words, count, keys=MANY if spread == MANY_KEYS else 1)
+        return requests_per_second(self.server, words, count, keys=self.many if spread == MANY_KEYS else 1)
 
 
 class Best:
@@ -102,13 +106,13 @@ def label(subject, row):
     return f"{row.upper()}, {variant.verdict}"
 
 
-def measure(subjects, rounds, count, unpipelined_rounds, tell):
+def measure(subjects, rounds, count, unpipelined_rounds, singles, tell):
     """{(label, spread): {"usec": Best, "rps": Best, "rps1": Best}}"""
     table = {}
     for subject in subjects:
         tell(f"keys of {subject.variant.id}")
         if not subject.variant.fresh:
-            subject.prepare(list(range(MANY)))
+            subject.prepare(list(range(subject.many)))
 
     def cell(subject, row, spread):
         fresh = {"usec": Best(min), "rps": Best(max), "rps1": Best(max)}
@@ -132,12 +136,18 @@ def measure(subjects, rounds, count, unpipelined_rounds, tell):
         for spread in (ONE_KEY, MANY_KEYS):
             for subject in subjects:
                 if not subject.variant.many_only:
-                    rps = subject.run_unpipelined(spread, count)
+                    rps = subject.run_unpipelined(spread, singles)
                     cell(subject, subject.rows[0], spread)["rps1"].add(rps)
     return table
 
 
-LATENCY_OF = ["INCR, plain", "SET PX, plain", "RL.TOKENBUCKET, granted", "RL.TOKENBUCKET, refused", "Lua bucket, granted"]
+LATENCY_OF = [
+    "INCR, plain",
+    "SET PX, plain",
+    "RL.TOKENBUCKET, granted",
+    "RL.TOKENBUCKET, refused",
+    "Lua bucket, granted",
+]
 
 
 def latency(subjects, per_second, seconds, rounds, tell):
@@ -147,6 +157,6 @@ def latency(subjects, per_second, seconds, rounds, tell):
     for number in range(rounds):
         tell(f"round {number + 1} of {rounds}, latency at {per_second} calls a second")
         for subject in chosen:
-            taken = latencies_us(subject.server, subject.calls, subject.lines, per_second, seconds, MANY)
+            taken = latencies_us(subject.server, subject.calls, subject.lines, per_second, seconds, subject.many)
             found[subject.variant.id].append([taken[int(len(taken) * p)] for p in (0.5, 0.99, 0.999)])
     return {name: [statistics.median(column) for column in zip(*rows)] for name, rows in found.items()}

@@ -1,5 +1,6 @@
 """How cost grows: with keys, log entries, leases, rules and connections; and what a key weighs."""
 
+import collections
 import time
 
 import scripts
@@ -37,6 +38,15 @@ def usec(server, calls, numbers, command=None):
     return usec_per_call(server)[(command or calls.commands[0][0]).lower()]
 
 
+seeds = collections.Counter()
+
+
+def other_numbers(name, count, keys):
+    """Other keys each time, and the same for all names."""
+    seeds[name] += 1
+    return random_numbers(seeds[name], count, keys)
+
+
 def in_turn(rounds, subjects):
     """{name: best of the rounds} of {name: a function that measures once}."""
     best = {name: Best(min) for name in subjects}
@@ -64,8 +74,7 @@ def keys(largest, rounds, count, tell):
             for c in some.values():
                 for start in range(before, size, 100_000):
                     send(server, c, list(range(start, min(size, start + 100_000))))
-            numbers = [random_numbers(size + i, count, size) for i in range(rounds)]
-            subjects = {n: lambda c=c: usec(server, c, numbers[len(found) % rounds]) for n, c in some.items()}
+            subjects = {n: lambda c=c, n=n: usec(server, c, other_numbers(n, count, size)) for n, c in some.items()}
             found[size] = in_turn(rounds, subjects)
     return found
 
@@ -175,6 +184,15 @@ def connections(sizes, rounds, count, tell):
     return found
 
 
+def settled_memory(server):
+    """used_memory once the server has moved its growing tables."""
+    seen = [-1, server.used_memory()]
+    while seen[-1] != seen[-2] or len(seen) < 4:
+        time.sleep(0.25)
+        seen.append(server.used_memory())
+    return seen[-1]
+
+
 def weights(count, tell):
     """Bytes per key by used_memory, tables of the server and TTL included: {name: bytes}."""
     found = {}
@@ -202,14 +220,12 @@ def weights(count, tell):
             for n in (1, 3):
                 set_policy(server, f"policy{n}", RULES[:n])
                 kinds[f"RL.TAKE, {n} rule{'s' * (n > 1)}"] = ["RL.TAKE", "KEY", f"policy{n}"]
-        for name, words in kinds.items():
+        for name, words in [("what comes first, not counted", SET_PX), *kinds.items()]:
             tell(f"bytes per key: {name}")
             server.run("FLUSHALL")
-            before = server.used_memory()
+            before = settled_memory(server)
             calls = Calls([words], "user")
             for start in range(0, count, 100_000):
                 send(server, calls, list(range(start, min(count, start + 100_000))))
-            while server.info("memory").get("mem_overhead_db_hashtable_rehashing", "0") != "0":
-                time.sleep(0.1)
-            found[name] = (server.used_memory() - before) / server.run("DBSIZE")
-    return found
+            found[name] = (settled_memory(server) - before) / server.run("DBSIZE")
+    return {name: found[name] for name in kinds}

@@ -40,6 +40,10 @@ PATHS = [
     "RL.TAKE, 1 rule, granted",
     "RL.TAKE, 3 rules, granted",
     "Lua bucket, granted",
+    "Lua fixed, granted",
+    "Lua log, granted",
+    "Lua two counters, granted",
+    "Lua leases, granted",
 ]
 SET_PARTS = ["setCommand", "setGenericCommand", "setKey", "dbGenericDelete"]
 
@@ -89,7 +93,7 @@ def measure():
                 print(f"instructions: {path} is left out: this server or machine has no such command or zone")
                 continue
             server.run("FLUSHALL")  # so that each path finds tables of the same size
-            subject = Subject(everything[path], server)
+            subject = Subject(everything[path], server, KEYS)
             subject.prepare(list(range(KEYS)))
             found = profile(server, subject)
             rows[path] = counts(subject, found)

@@ -41,6 +41,10 @@ def thousands(value):
     return f"{value:,.0f}"
 
 
+def spread_title(results, spread):
+    return f"{results['many']:,} keys" if spread == MANY_KEYS else spread
+
+
 def cost_rows(results, spread):
     """name, µs, of SET PX, of INCR, rounds differ by, pipelined, not pipelined"""
     found = results["cost"]
@@ -77,7 +81,9 @@ def instructions():
         parts.append(f"{path}:\n\n" + table(["instructions", "part"], [(cost, f"`{n}`") for n, cost in pieces]))
     with_what = f"Counted by callgrind on {context['server']}, compiled by {context['compiler']}."
     head = ["per call", "in the command", "of that our code", "in all"]
-    numbers = {name: record["paths"][name] for name in ("SET PX, plain", BUCKET, "RL.TOKENBUCKET, refused", "INCR, plain")}
+    numbers = {
+        name: record["paths"][name] for name in ("SET PX, plain", BUCKET, "RL.TOKENBUCKET, refused", "INCR, plain")
+    }
     granted, set_px = numbers[BUCKET], numbers["SET PX, plain"]
     replicate = dict(map(tuple, record["parts"][BUCKET])).get("RM_Replicate", 0)
     floor = FLOOR.format(
@@ -103,7 +109,7 @@ def plots(results):
     wanted = [(n, v) for n, v in found if n.endswith((", granted", ", plain")) and "expiry" not in n and "new" not in n]
     rows = [(n.replace(", granted", "").replace(", plain", ""), v) for n, v in wanted]
     coloured = [(n, v, 1 if n.startswith("Lua") else 0 if "." in n else 2) for n, v in sorted(rows, key=lambda r: r[1])]
-    drawn["cost"] = svg.bars("A granted call, time inside the server, 100,000 keys", coloured, "µs")
+    drawn["cost"] = svg.bars(f"A granted call, time inside the server, {results['many']:,} keys", coloured, "µs")
     for name, title, axis in (
         ("keys", "Time per call by number of keys", "keys"),
         ("logs", "RL.SLIDING EXACT by entries in its log", "entries"),
@@ -135,7 +141,9 @@ def write(results):
     drawn = plots(results)
     facts, load = machine()
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
-    met = [(g, bound, value, "yes" if ok else "**no**", remark if not ok else "") for g, bound, value, ok, remark in goals]
+    met = [
+        (g, bound, value, "yes" if ok else "**no**", remark if not ok else "") for g, bound, value, ok, remark in goals
+    ]
     about = table(
         ["", ""],
         [
@@ -143,14 +151,19 @@ def write(results):
             ["server", results["server"]],
             ["module", results["module"]],
             ["date", date],
-            ["run", f"`make bench{results['args']}`, {results['seconds']:.0f} s, load of the machine at its end {load}"],
+            [
+                "run",
+                f"`make bench{results['args']}`, {results['seconds']:.0f} s, load of the machine at its end {load}",
+            ],
         ],
     )
     parts = [INTRO, about, "## Goals", table(["goal", "bound", "measured", "met", ""], met), HOW]
     for spread in (MANY_KEYS, ONE_KEY):
-        parts += [f"## Cost of a call, {spread}", table(COST_HEAD, cost_rows(results, spread))]
+        parts += [f"## Cost of a call, {spread_title(results, spread)}", table(COST_HEAD, cost_rows(results, spread))]
         parts += [drawn["cost"]] if spread == MANY_KEYS else []
-    parts.append("## Latency\n\nIn µs, at a fixed load of " + f"{results['latency_load']:,} calls a second on 20 connections.")
+    parts.append(
+        "## Latency\n\nIn µs, at a fixed load of " + f"{results['latency_load']:,} calls a second on 20 connections."
+    )
     rows = [[name, *map(thousands, values)] for name, values in results["latency"].items()]
     parts.append(table(["", "p50", "p99", "p99.9"], rows))
     parts.append("## How cost grows")
@@ -188,5 +201,13 @@ def setups_table(setups):
         a, b = row["SET PX"], row["RL.TOKENBUCKET"]
         usec = [f"{a['usec']:.2f}", f"{b['usec']:.2f}", f"{b['usec'] / a['usec']:.2f}"]
         rows.append([name, *usec, thousands(a["rps"]), thousands(b["rps"]), f"{b['rps'] / a['rps']:.2f}"])
-    head = ["", "SET PX, µs", "RL.TOKENBUCKET, µs", "ratio", "SET PX, per second", "RL.TOKENBUCKET, per second", "ratio"]
+    head = [
+        "",
+        "SET PX, µs",
+        "RL.TOKENBUCKET, µs",
+        "ratio",
+        "SET PX, per second",
+        "RL.TOKENBUCKET, per second",
+        "ratio",
+    ]
     return table(head, rows)

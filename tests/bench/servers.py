@@ -30,7 +30,15 @@ class BenchServer(Server):
         self.port = free_port()
         quiet = ["--save", "", "--loglevel", "warning", "--dir", self.folder, "--bind", "127.0.0.1"]
         module = ["--loadmodule", *self.module] if self.module else []
-        command = [*self.prefix, os.path.abspath(shutil.which(BINARY) or BINARY), "--port", str(self.port), *quiet, *self.settings, *module]
+        command = [
+            *self.prefix,
+            os.path.abspath(shutil.which(BINARY) or BINARY),
+            "--port",
+            str(self.port),
+            *quiet,
+            *self.settings,
+            *module,
+        ]
         self.process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL if self.prefix else None, cwd=self.folder
         )
