@@ -1,6 +1,7 @@
 """Servers of our own: started, stopped, killed and compared by the tests."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import socket
@@ -33,10 +34,16 @@ def until(condition, what, seconds=20):
     return answer
 
 
+# Below those that the system gives to clients, and each process starts elsewhere: a server that restarts finds its port
+# free again.
+PORTS = itertools.count(10_000 + os.getpid() * 97 % 20_000)
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    for port in PORTS:
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 def contents(client):
@@ -133,7 +140,7 @@ class Server:
     def _answers(self):
         assert self.process.poll() is None, self.log()[-3000:]
         try:
-            return self.client.ping()
+            return self.client.ping() and self.info("process_id", "server") == self.process.pid  # not another's
         except (redis.ConnectionError, redis.exceptions.BusyLoadingError):
             return False
 
