@@ -17,7 +17,7 @@ static bool read_align(struct rl_args *a, const char *name, void *limit) {
     return true;
 }
 
-static const struct rl_option options[] = {{"ALIGN", read_align}, {0}};
+static const struct rl_option options[] = {{"ALIGN", read_align, 0}, {0}};
 
 static struct rl_stats stats = {.command = "rl.fixed"};
 

@@ -22,7 +22,7 @@ static bool read_rule(struct rl_args *a, const char *name, void *into) {
     return q->rule != NULL;
 }
 
-static const struct rl_option options[] = {{"RULE", read_rule}, {"COUNT", read_count}, {0}};
+static const struct rl_option options[] = {{"RULE", read_rule, 0}, {"COUNT", read_count, 0}, {0}};
 
 static void reply_history(RedisModuleCtx *ctx, const struct rl_live *live, int64_t count, int64_t now_us) {
     const struct rl_quota_limit *lim = (const struct rl_quota_limit *)(const void *)live->limit->limit;

@@ -41,7 +41,6 @@ static bool read_ids(struct rl_args *a, struct request *req) {
 
 static bool read_one(struct rl_args *a, const char *name, void *into) {
     struct request *req = into;
-    if (req->ask.ids_count) return rl_reply_error(a->ctx, "ERR ID does not go with IDS");
     req->ask.ids_count = 1;
     return read_id(a, name, &req->ids[0]);
 }
@@ -49,7 +48,6 @@ static bool read_one(struct rl_args *a, const char *name, void *into) {
 static bool read_several(struct rl_args *a, const char *name, void *into) {
     struct request *req = into;
     int64_t n;
-    if (req->ask.ids_count) return rl_reply_error(a->ctx, "ERR ID does not go with IDS");
     if (!rl_args_number(a, name, 1, RL_LEASES_IDS_MAX, &n)) return false;
     for (int64_t i = 0; i < n; i++) {
         if (!read_id(a, "id", &req->ids[req->ask.ids_count++])) return false;
@@ -62,35 +60,25 @@ static bool read_cost(struct rl_args *a, const char *name, void *into) {
     return rl_args_units(a, name, &((struct request *)into)->ask.units);
 }
 
-static bool read_peek(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct request *)into)->ask.peek = true;
-    return true;
-}
-
-static bool read_upto(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct request *)into)->ask.upto = true;
-    return true;
-}
-
+enum { ID, IDS, COST, PEEK, UPTO };
 static const struct rl_option options[] = {
-    {"ID", read_one}, {"IDS", read_several}, {"COST", read_cost}, {"PEEK", read_peek}, {"UPTO", read_upto}, {0},
+    [ID] = {"ID", read_one, RL_BIT(IDS)},
+    [IDS] = {"IDS", read_several, RL_BIT(ID) | RL_BIT(COST)}, /* each of them is one unit */
+    [COST] = {"COST", read_cost, RL_BIT(IDS)},
+    [PEEK] = {"PEEK", NULL, 0},
+    [UPTO] = {"UPTO", NULL, 0},
+    {0},
 };
 
 static bool parse_acquire(struct rl_args *a, struct request *req) {
-    enum { IDS = 1, COST = 2 };
     unsigned seen = 0;
     req->ask = (struct rl_leases_ask){.ids = req->ids, .units = 1};
     if (!rl_args_number(a, "limit", 1, RL_LEASES_LIMIT_MAX, &req->limit.limit) ||
         !rl_args_duration(a, "lease", &req->limit.lease_ms) || !rl_args_options(a, options, &seen, req)) {
         return false;
     }
-    if ((seen & 1u << IDS) && (seen & 1u << COST)) {
-        return rl_reply_error(a->ctx, "ERR COST does not go with IDS: each of them is one unit");
-    }
+    req->ask.peek = seen & RL_BIT(PEEK);
+    req->ask.upto = seen & RL_BIT(UPTO);
     return true;
 }
 
@@ -257,13 +245,13 @@ static int describe(RedisModuleCtx *ctx, const void *state, const void *limit, c
 
 const struct rl_limiter rl_leases_limiter = {.type = &rl_leases_type, .describe = describe};
 
-#define KEY                                                                                                            \
+#define KEY_ARG                                                                                                        \
     { .name = "key", .type = REDISMODULE_ARG_TYPE_KEY, .key_spec_index = 0 }
-#define IDS                                                                                                            \
+#define IDS_ARG                                                                                                        \
     { .name = "id", .type = REDISMODULE_ARG_TYPE_STRING, .flags = REDISMODULE_CMD_ARG_MULTIPLE }
 
 static RedisModuleCommandArg several_args[] = {
-    {.name = "count", .type = REDISMODULE_ARG_TYPE_INTEGER, .token = "IDS"}, IDS, {0}};
+    {.name = "count", .type = REDISMODULE_ARG_TYPE_INTEGER, .token = "IDS"}, IDS_ARG, {0}};
 
 static RedisModuleCommandArg which_args[] = {
     {.name = "id", .type = REDISMODULE_ARG_TYPE_STRING, .token = "ID"},
@@ -272,7 +260,7 @@ static RedisModuleCommandArg which_args[] = {
 };
 
 static RedisModuleCommandArg acquire_args[] = {
-    KEY,
+    KEY_ARG,
     {.name = "limit", .type = REDISMODULE_ARG_TYPE_INTEGER},
     {.name = "lease", .type = REDISMODULE_ARG_TYPE_STRING},
     {RL_LIMITER_OPTION("which", REDISMODULE_ARG_TYPE_ONEOF), .subargs = which_args},
@@ -282,9 +270,10 @@ static RedisModuleCommandArg acquire_args[] = {
     {0},
 };
 
-static RedisModuleCommandArg renew_args[] = {KEY, {.name = "lease", .type = REDISMODULE_ARG_TYPE_STRING}, IDS, {0}};
+static RedisModuleCommandArg renew_args[] = {
+    KEY_ARG, {.name = "lease", .type = REDISMODULE_ARG_TYPE_STRING}, IDS_ARG, {0}};
 
-static RedisModuleCommandArg release_args[] = {KEY, IDS, {0}};
+static RedisModuleCommandArg release_args[] = {KEY_ARG, IDS_ARG, {0}};
 
 static const RedisModuleCommandInfo acquire_info = {
     .version = REDISMODULE_COMMAND_INFO_VERSION,

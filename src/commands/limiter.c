@@ -9,68 +9,31 @@ static bool read_cost(struct rl_args *a, const char *name, void *into) {
     return rl_args_units(a, name, &((struct rl_request *)into)->ask.cost);
 }
 
-static bool read_peek(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct rl_request *)into)->ask.peek = true;
-    return true;
-}
-
-static bool read_force(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct rl_request *)into)->ask.mode = RL_FORCE;
-    return true;
-}
-
-static bool read_upto(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct rl_request *)into)->ask.mode = RL_UPTO;
-    return true;
-}
-
-static bool read_refund(struct rl_args *a, const char *name, void *into) {
-    ((struct rl_request *)into)->ask.mode = RL_REFUND;
-    return rl_args_units(a, name, &((struct rl_request *)into)->ask.cost);
-}
-
 static bool read_keep(struct rl_args *a, const char *name, void *into) {
     return rl_args_duration(a, name, &((struct rl_request *)into)->keep_ms);
 }
 
 enum { COST, PEEK, FORCE, UPTO, REFUND, KEEP };
 static const struct rl_option shared_options[] = {
-    [COST] = {"COST", read_cost},
-    [PEEK] = {"PEEK", read_peek},
-    [FORCE] = {"FORCE", read_force},
-    [UPTO] = {"UPTO", read_upto},
-    [REFUND] = {"REFUND", read_refund},
-    [KEEP] = {"KEEP", read_keep},
+    [COST] = {"COST", read_cost, RL_BIT(REFUND)},
+    [PEEK] = {"PEEK", NULL, RL_BIT(FORCE) | RL_BIT(REFUND) | RL_BIT(KEEP)},
+    [FORCE] = {"FORCE", NULL, RL_BIT(PEEK) | RL_BIT(UPTO) | RL_BIT(REFUND)},
+    [UPTO] = {"UPTO", NULL, RL_BIT(FORCE) | RL_BIT(REFUND)},
+    [REFUND] = {"REFUND", read_cost, RL_BIT(COST) | RL_BIT(PEEK) | RL_BIT(FORCE) | RL_BIT(UPTO)},
+    [KEEP] = {"KEEP", read_keep, RL_BIT(PEEK)},
     {0},
 };
 
-/* Pairs that contradict each other. */
-static const struct {
-    int a, b;
-} excluded[] = {
-    {PEEK, FORCE}, {PEEK, REFUND}, {PEEK, KEEP}, {FORCE, UPTO}, {REFUND, COST}, {REFUND, FORCE}, {REFUND, UPTO},
-};
-
-static bool compatible(struct rl_args *a, unsigned seen) {
-    if ((seen & (seen - 1)) == 0) return true; /* none or one */
-    for (size_t i = 0; i < sizeof(excluded) / sizeof(excluded[0]); i++) {
-        unsigned both = 1u << excluded[i].a | 1u << excluded[i].b;
-        if ((seen & both) != both) continue;
-        return rl_reply_error(a->ctx, "ERR %s does not go with %s", shared_options[excluded[i].a].name,
-                              shared_options[excluded[i].b].name);
-    }
-    return true;
+static enum rl_mode mode_of(unsigned seen) {
+    return seen & RL_BIT(FORCE)    ? RL_FORCE
+           : seen & RL_BIT(UPTO)   ? RL_UPTO
+           : seen & RL_BIT(REFUND) ? RL_REFUND
+                                   : RL_TAKE;
 }
 
 static bool parse(struct rl_args *a, const struct rl_limiter *limiter, struct rl_request *req) {
     unsigned seen_own = 0, seen = 0;
-    req->ask = (struct rl_ask){.cost = 1, .mode = RL_TAKE};
+    req->ask.cost = 1;
     req->keep_ms = 0;
     if (!limiter->parse(a, req->limit)) return false;
     while (rl_args_more(a)) {
@@ -79,7 +42,9 @@ static bool parse(struct rl_args *a, const struct rl_limiter *limiter, struct rl
         if (got < 0) return false;
         if (got == 0) return rl_args_unknown(a, limiter->options, shared_options);
     }
-    return compatible(a, seen) && (!limiter->finish || limiter->finish(a, req->limit));
+    req->ask.mode = mode_of(seen);
+    req->ask.peek = seen & RL_BIT(PEEK);
+    return !limiter->finish || limiter->finish(a, req->limit);
 }
 
 const struct rl_limiter *rl_limiter_of(const struct rl_kind *kind) {
@@ -102,7 +67,7 @@ static bool read_rule_name(struct rl_args *a, const char *name, void *into) {
     return good || rl_reply_error(a->ctx, "ERR %s must be a name of 1 to 128 bytes without = and ,", name);
 }
 
-static const struct rl_option rule_options[] = {{"KEEP", read_rule_keep}, {"AS", read_rule_name}, {0}};
+static const struct rl_option rule_options[] = {{"KEEP", read_rule_keep, 0}, {"AS", read_rule_name, 0}, {0}};
 
 int rl_limiter_read_rule(struct rl_args *a, struct rl_limiter_rule *rule) {
     const struct rl_limiter *const *limiter = rl_limiters;

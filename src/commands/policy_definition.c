@@ -106,7 +106,7 @@ static bool read_shadow(struct rl_args *a, const char *name, void *into) {
 }
 
 static const struct rl_option options[] = {
-    {"OUTCOME", read_outcomes}, {"ADAPT", read_adapt}, {"SHADOW", read_shadow}, {0}};
+    {"OUTCOME", read_outcomes, 0}, {"ADAPT", read_adapt, 0}, {"SHADOW", read_shadow, 0}, {0}};
 
 static bool name_given(const struct draft *d, const struct rl_limiter_rule *rule) {
     for (int i = 0; i < d->rules; i++) {
@@ -217,7 +217,7 @@ static bool read_for(struct rl_args *a, const char *name, void *ms) {
 }
 
 bool rl_policy_read_timed(struct rl_args *a, struct rl_timed_percent *p) {
-    static const struct rl_option timed_options[] = {{"FOR", read_for}, {0}};
+    static const struct rl_option timed_options[] = {{"FOR", read_for, 0}, {0}};
     int64_t for_ms = 60000;
     if (!rl_args_number(a, "percent", 0, RL_SCALE_PERCENT_MAX, &p->percent)) return false;
     if (!rl_args_options(a, timed_options, NULL, &for_ms)) return false;

@@ -75,7 +75,7 @@ static bool read_alerts(struct rl_args *a, const char *name, void *limit) {
 }
 
 static const struct rl_option options[] = {
-    {"TZ", read_zone}, {"ANCHOR", read_anchor}, {"HISTORY", read_history}, {"ALERT", read_alerts}, {0},
+    {"TZ", read_zone, 0}, {"ANCHOR", read_anchor, 0}, {"HISTORY", read_history, 0}, {"ALERT", read_alerts, 0}, {0},
 };
 
 static const char *locate(const void *state, const void *limit, struct rl_moment *m) {

@@ -5,36 +5,26 @@
 #include "server/reply.h"
 #include "types/sliding.h"
 
-#define UNSAID (-1) /* slots, until EXACT or SLOTS is read */
-
 static bool parse(struct rl_args *a, void *limit) {
     struct rl_sliding_limit *lim = limit;
-    lim->slots = UNSAID;
+    lim->slots = 0;
     return rl_args_rate(a, "rate", &lim->count, &lim->period_ms);
 }
 
-static bool set_slots(struct rl_args *a, struct rl_sliding_limit *lim, int64_t slots) {
-    if (lim->slots != UNSAID) return rl_reply_error(a->ctx, "ERR EXACT does not go with SLOTS");
-    lim->slots = slots;
-    return true;
-}
-
-static bool read_exact(struct rl_args *a, const char *name, void *limit) {
-    (void)name;
-    return set_slots(a, limit, 0);
-}
-
 static bool read_slots(struct rl_args *a, const char *name, void *limit) {
-    int64_t slots;
-    return rl_args_number(a, name, RL_SLIDING_SLOTS_MIN, RL_SLIDING_SLOTS_MAX, &slots) && set_slots(a, limit, slots);
+    return rl_args_number(a, name, RL_SLIDING_SLOTS_MIN, RL_SLIDING_SLOTS_MAX,
+                          &((struct rl_sliding_limit *)limit)->slots);
 }
 
-static const struct rl_option options[] = {{"EXACT", read_exact}, {"SLOTS", read_slots}, {0}};
+enum { EXACT, SLOTS };
+static const struct rl_option options[] = {
+    [EXACT] = {"EXACT", NULL, RL_BIT(SLOTS)},
+    [SLOTS] = {"SLOTS", read_slots, RL_BIT(EXACT)},
+    {0},
+};
 
 static bool finish(struct rl_args *a, void *limit) {
-    struct rl_sliding_limit *lim = limit;
-    if (lim->slots == UNSAID) lim->slots = 0;
-    return rl_sliding_limit_valid(lim) ||
+    return rl_sliding_limit_valid(limit) ||
            rl_reply_error(a->ctx, "ERR rate must have a count up to 65536 for EXACT: use SLOTS n, such as SLOTS 64");
 }
 

@@ -22,7 +22,7 @@ static bool read_policy(struct rl_args *a, const char *name, void *into) {
     return true;
 }
 
-static const struct rl_option options[] = {{"COST", read_cost}, {"POLICY", read_policy}, {0}};
+static const struct rl_option options[] = {{"COST", read_cost, 0}, {"POLICY", read_policy, 0}, {0}};
 
 /* Of one limiter: what is asked of it and what it answered. */
 static void reply_limiter(RedisModuleCtx *ctx, const struct rl_live *live, const void *rule, const void *limit,

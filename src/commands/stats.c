@@ -78,7 +78,7 @@ static bool read_count(struct rl_args *a, const char *name, void *count) {
 }
 
 static int run_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
-    static const struct rl_option options[] = {{"COUNT", read_count}, {0}};
+    static const struct rl_option options[] = {{"COUNT", read_count, 0}, {0}};
     struct rl_args args = {.ctx = ctx, .argv = argv, .argc = argc, .at = 2};
     int64_t count = 10;
     if (argc < 2) return RedisModule_WrongArity(ctx);

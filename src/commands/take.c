@@ -39,23 +39,15 @@ static bool read_list(struct rl_args *a, const char *name, const char *at, size_
     return true;
 }
 
-static bool read_amount(struct rl_args *a, const char *name, struct request *req, enum rl_mode mode) {
+static bool read_amount(struct rl_args *a, const char *name, void *into) {
+    struct request *req = into;
     size_t len;
     int64_t n;
     const char *s = rl_args_text(a, name, &len);
     if (!s) return false;
-    if (mode == RL_REFUND) req->amount.mode = mode;
     if (!rl_notation_digits(s, len, 1, RL_UNITS_MAX, &n)) return read_list(a, name, s, len, req);
     for (int i = 0; i < rl_policy_rules(req->policy); i++) req->amount.cost[i] = n;
     return true;
-}
-
-static bool read_cost(struct rl_args *a, const char *name, void *req) {
-    return read_amount(a, name, req, RL_TAKE);
-}
-
-static bool read_refund(struct rl_args *a, const char *name, void *req) {
-    return read_amount(a, name, req, RL_REFUND);
 }
 
 static bool read_outcome(struct rl_args *a, const char *name, void *into) {
@@ -64,55 +56,17 @@ static bool read_outcome(struct rl_args *a, const char *name, void *into) {
     return rl_amount_outcome(a->ctx, req->policy, a->argv[a->at - 1], &req->amount);
 }
 
-static bool read_force(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct request *)into)->amount.mode = RL_FORCE;
-    return true;
-}
-
-static bool read_peek(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct request *)into)->amount.peek = true;
-    return true;
-}
-
-static bool read_upto(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct request *)into)->amount.mode = RL_UPTO;
-    return true;
-}
-
 enum { COST, REFUND, OUTCOME, FORCE, PEEK, UPTO };
+#define ANY_MODE (RL_BIT(FORCE) | RL_BIT(PEEK) | RL_BIT(UPTO))
 static const struct rl_option options[] = {
-    [COST] = {"COST", read_cost},
-    [REFUND] = {"REFUND", read_refund},
-    [OUTCOME] = {"OUTCOME", read_outcome},
-    [FORCE] = {"FORCE", read_force},
-    [PEEK] = {"PEEK", read_peek},
-    [UPTO] = {"UPTO", read_upto},
+    [COST] = {"COST", read_amount, RL_BIT(REFUND) | RL_BIT(OUTCOME)},
+    [REFUND] = {"REFUND", read_amount, RL_BIT(COST) | RL_BIT(OUTCOME) | ANY_MODE},
+    [OUTCOME] = {"OUTCOME", read_outcome, RL_BIT(COST) | RL_BIT(REFUND) | ANY_MODE},
+    [FORCE] = {"FORCE", NULL, RL_BIT(REFUND) | RL_BIT(OUTCOME) | RL_BIT(PEEK) | RL_BIT(UPTO)},
+    [PEEK] = {"PEEK", NULL, RL_BIT(REFUND) | RL_BIT(OUTCOME) | RL_BIT(FORCE)},
+    [UPTO] = {"UPTO", NULL, RL_BIT(REFUND) | RL_BIT(OUTCOME) | RL_BIT(FORCE)},
     {0},
 };
-
-/* Pairs that contradict each other. */
-static const struct {
-    int a, b;
-} excluded[] = {
-    {REFUND, COST},   {OUTCOME, COST}, {OUTCOME, REFUND}, {REFUND, FORCE}, {REFUND, PEEK}, {REFUND, UPTO},
-    {OUTCOME, FORCE}, {OUTCOME, PEEK}, {OUTCOME, UPTO},   {PEEK, FORCE},   {FORCE, UPTO},
-};
-
-static bool compatible(struct rl_args *a, unsigned seen) {
-    for (size_t i = 0; i < sizeof(excluded) / sizeof(excluded[0]); i++) {
-        unsigned both = 1u << excluded[i].a | 1u << excluded[i].b;
-        if ((seen & both) != both) continue;
-        return rl_reply_error(a->ctx, "ERR %s does not go with %s", options[excluded[i].a].name,
-                              options[excluded[i].b].name);
-    }
-    return true;
-}
 
 /* UPTO grants one number, so it can be asked for only one. */
 static bool one_number(struct rl_args *a, const struct request *req) {
@@ -131,12 +85,12 @@ static bool one_number(struct rl_args *a, const struct request *req) {
 static bool parse(struct rl_args *a, struct request *req) {
     unsigned seen = 0;
     req->amount = rl_amount_all(req->policy, 1, RL_TAKE);
-    while (rl_args_more(a)) {
-        int got = rl_args_option(a, options, &seen, req);
-        if (got < 0) return false;
-        if (got == 0) return rl_args_unknown(a, options, NULL);
-    }
-    return compatible(a, seen) && one_number(a, req);
+    if (!rl_args_options(a, options, &seen, req)) return false;
+    if (seen & RL_BIT(REFUND)) req->amount.mode = RL_REFUND;
+    if (seen & RL_BIT(FORCE)) req->amount.mode = RL_FORCE;
+    if (seen & RL_BIT(UPTO)) req->amount.mode = RL_UPTO;
+    req->amount.peek = seen & RL_BIT(PEEK);
+    return one_number(a, req);
 }
 
 static struct rl_stats stats = {.command = "rl.take"};

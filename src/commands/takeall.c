@@ -23,19 +23,11 @@ struct request {
     size_t list_len;
 };
 
-static bool read_list(struct rl_args *a, const char *name, struct request *req) {
+static bool read_list(struct rl_args *a, const char *name, void *into) {
+    struct request *req = into;
     req->list_name = name;
     req->list = rl_args_text(a, name, &req->list_len);
     return req->list != NULL;
-}
-
-static bool read_cost(struct rl_args *a, const char *name, void *req) {
-    return read_list(a, name, req);
-}
-
-static bool read_refund(struct rl_args *a, const char *name, void *into) {
-    ((struct request *)into)->mode = RL_REFUND;
-    return read_list(a, name, into);
 }
 
 static bool read_outcome(struct rl_args *a, const char *name, void *into) {
@@ -44,37 +36,15 @@ static bool read_outcome(struct rl_args *a, const char *name, void *into) {
     return true;
 }
 
-static bool read_peek(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct request *)into)->peek = true;
-    return true;
-}
-
-static bool read_force(struct rl_args *a, const char *name, void *into) {
-    (void)a;
-    (void)name;
-    ((struct request *)into)->mode = RL_FORCE;
-    return true;
-}
-
 enum { COST, REFUND, OUTCOME, PEEK, FORCE };
 static const struct rl_option options[] = {
-    [COST] = {"COST", read_cost}, [REFUND] = {"REFUND", read_refund}, [OUTCOME] = {"OUTCOME", read_outcome},
-    [PEEK] = {"PEEK", read_peek}, [FORCE] = {"FORCE", read_force},    {0},
+    [COST] = {"COST", read_list, RL_BIT(REFUND) | RL_BIT(OUTCOME)},
+    [REFUND] = {"REFUND", read_list, RL_BIT(COST) | RL_BIT(OUTCOME) | RL_BIT(PEEK) | RL_BIT(FORCE)},
+    [OUTCOME] = {"OUTCOME", read_outcome, RL_BIT(COST) | RL_BIT(REFUND) | RL_BIT(PEEK) | RL_BIT(FORCE)},
+    [PEEK] = {"PEEK", NULL, RL_BIT(REFUND) | RL_BIT(OUTCOME) | RL_BIT(FORCE)},
+    [FORCE] = {"FORCE", NULL, RL_BIT(REFUND) | RL_BIT(OUTCOME) | RL_BIT(PEEK)},
+    {0},
 };
-
-/* All pairs but COST with PEEK and COST with FORCE contradict each other. */
-static bool compatible(struct rl_args *a, unsigned seen) {
-    for (int first = COST; first <= FORCE; first++) {
-        for (int second = first + 1; second <= FORCE; second++) {
-            unsigned both = 1u << first | 1u << second;
-            if ((seen & both) != both || (first == COST && second >= PEEK)) continue;
-            return rl_reply_error(a->ctx, "ERR %s does not go with %s", options[first].name, options[second].name);
-        }
-    }
-    return true;
-}
 
 static bool parse_subjects(struct rl_args *a, struct request *req) {
     int64_t n;
@@ -97,13 +67,11 @@ static bool parse_subjects(struct rl_args *a, struct request *req) {
 static bool parse(struct rl_args *a, struct request *req) {
     unsigned seen = 0;
     *req = (struct request){.mode = RL_TAKE};
-    if (!parse_subjects(a, req)) return false;
-    while (rl_args_more(a)) {
-        int got = rl_args_option(a, options, &seen, req);
-        if (got < 0) return false;
-        if (got == 0) return rl_args_unknown(a, options, NULL);
-    }
-    return compatible(a, seen);
+    if (!parse_subjects(a, req) || !rl_args_options(a, options, &seen, req)) return false;
+    if (seen & RL_BIT(REFUND)) req->mode = RL_REFUND;
+    if (seen & RL_BIT(FORCE)) req->mode = RL_FORCE;
+    req->peek = seen & RL_BIT(PEEK);
+    return true;
 }
 
 /* One number for all, or one for each; 0 only looks. */

@@ -18,7 +18,7 @@ static bool read_burst(struct rl_args *a, const char *name, void *limit) {
     return rl_args_units(a, name, &((struct rl_tokenbucket_limit *)limit)->burst);
 }
 
-const struct rl_option rl_tokenbucket_options[] = {{"BURST", read_burst}, {0}};
+const struct rl_option rl_tokenbucket_options[] = {{"BURST", read_burst, 0}, {0}};
 
 bool rl_tokenbucket_finish(struct rl_args *a, void *limit) {
     return rl_tokenbucket_limit_valid(limit) ||

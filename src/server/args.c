@@ -62,13 +62,18 @@ int rl_args_option(struct rl_args *a, const struct rl_option *table, unsigned *s
     int i = 0;
     while (table[i].name && !matches(s, len, table[i].name)) i++;
     if (!table[i].name) return 0;
-    if (*seen & 1u << i) {
+    if (*seen & RL_BIT(i)) {
         rl_reply_error(a->ctx, "ERR %s is given twice", table[i].name);
         return -1;
     }
-    *seen |= 1u << i;
+    if (*seen & table[i].excludes) {
+        int other = __builtin_ctz(*seen & table[i].excludes);
+        rl_reply_error(a->ctx, "ERR %s does not go with %s", table[i].name, table[other].name);
+        return -1;
+    }
+    *seen |= RL_BIT(i);
     a->at++;
-    return table[i].read(a, table[i].name, into) ? 1 : -1;
+    return !table[i].read || table[i].read(a, table[i].name, into) ? 1 : -1;
 }
 
 static void append_names(char *out, size_t size, const struct rl_option *table) {

@@ -13,11 +13,14 @@ struct rl_args {
     int at;
 };
 
-/* An option: a keyword and the function that reads what follows it, if anything does. Tables end with a NULL name. */
+/* An option: a keyword, the function that reads what follows it, NULL where nothing does, and the options that it does
+ * not go with, a bit for each place in its table. Tables end with a NULL name. */
 struct rl_option {
     const char *name;
     bool (*read)(struct rl_args *a, const char *name, void *into);
+    unsigned excludes;
 };
+#define RL_BIT(place) (1u << (place))
 
 /* The next argument as it is; NULL, and replied, where there is none. */
 const char *rl_args_text(struct rl_args *a, const char *name, size_t *len);
@@ -39,7 +42,8 @@ static inline bool rl_args_more(const struct rl_args *a) {
 bool rl_args_keyword(struct rl_args *a, const char *keyword);
 
 /* Reads the option that the next argument names, if it is in the table, into where its values go; seen has a bit for
- * each option of the table, and none may come twice. 1: read; 0: not in the table; -1: wrong, and replied. */
+ * each option of the table: none may come twice, or with one that it excludes. 1: read; 0: not in the table; -1: wrong,
+ * and replied. */
 int rl_args_option(struct rl_args *a, const struct rl_option *table, unsigned *seen, void *into);
 
 /* Replies that the next argument isn't an option here, and what the options are; shared may be NULL. */
