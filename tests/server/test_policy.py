@@ -44,8 +44,9 @@ class TestGrammar:
         assert (got["name"], got["shadow"], got["percent"]) == ("free", 0, 100)
 
     def test_every_counting_kind(self, server):
-        define(server, "all", "TOKENBUCKET 1/s LEAKY 5/m BURST 2 AS paced FIXED 9/m ALIGN SLIDING 5/h SLOTS 10 KEEP 1d",
-               "SLIDING 5/m EXACT AS exact QUOTA 0/month ANCHOR 31 TZ America/Sao_Paulo HISTORY 3 KEEP 366d")  # fmt: skip
+        define(server, "all", "TOKENBUCKET 1/s LEAKY 5/m BURST 2 AS paced FIXED 9/m ALIGN",
+               "SLIDING 5/h SLOTS 10 KEEP 1d SLIDING 5/m EXACT AS exact",
+               "QUOTA 0/month ANCHOR 31 TZ America/Sao_Paulo HISTORY 3 KEEP 366d")  # fmt: skip
         rules = [pairs(rule) for rule in pairs(server.run("RL.POLICY", "GET", "all"))["rules"]]
         assert [rule["kind"] for rule in rules] == ["tokenbucket", "leaky", "fixed", "sliding", "sliding", "quota"]
         assert [rule["keep_ms"] for rule in rules] == [0, 0, 0, 86400000, 0, 366 * 86400000]
