@@ -12,8 +12,11 @@
 
 struct rl_policy *rl_policy_find_bytes(RedisModuleCtx *ctx, const char *name, size_t len) {
     struct rl_policy *policy = rl_policies_find(&rl_policies, name, len);
-    if (!policy) rl_reply_error(ctx, "NOPOLICY there is no such policy: RL.POLICY SET makes one");
-    return policy;
+    if (policy) return policy;
+    char shown[RL_ARGS_SHOWN];
+    rl_args_show(name, len, shown);
+    rl_reply_error(ctx, "NOPOLICY there is no policy '%s': RL.POLICY SET makes one", shown);
+    return NULL;
 }
 
 struct rl_policy *rl_policy_find(RedisModuleCtx *ctx, RedisModuleString *name) {

@@ -143,6 +143,17 @@ static bool words_fit(struct rl_args *a) {
     return fit || rl_reply_error(a->ctx, "ERR a policy must have at most 512 words of at most 16384 bytes");
 }
 
+static bool unknown(struct rl_args *a) {
+    char shown[RL_ARGS_SHOWN];
+    size_t len;
+    const char *word = RedisModule_StringPtrLen(a->argv[a->at], &len);
+    rl_args_show(word, len, shown);
+    return rl_reply_error(a->ctx,
+                          "ERR a policy is made of TOKENBUCKET, LEAKY, FIXED, SLIDING and QUOTA with their arguments, "
+                          "then OUTCOME, ADAPT and SHADOW: '%s' is none of these",
+                          shown);
+}
+
 static bool read_all(struct rl_args *a, struct draft *d) {
     unsigned seen = 0;
     if (!words_fit(a)) return false;
@@ -154,10 +165,7 @@ static bool read_all(struct rl_args *a, struct draft *d) {
         if (got == 0) got = rl_args_option(a, options, &seen, d);
         if (got < 0) return false;
         if (got > 0) continue;
-        return rl_reply_error(a->ctx,
-                              "ERR a policy is made of TOKENBUCKET, LEAKY, FIXED, SLIDING and QUOTA with their "
-                              "arguments, then OUTCOME, ADAPT and SHADOW: argument %d is none of these",
-                              a->at + 1);
+        return unknown(a);
     }
     return d->rules > 0 || rl_reply_error(a->ctx, "ERR a policy must have at least one rule, such as TOKENBUCKET 10/s");
 }

@@ -12,14 +12,14 @@
 
 struct request {
     const struct rl_policy *policy;
-    struct rl_amount amount;
+    struct rl_amount *amount;
 };
 
 /* rule=n[,rule=n...]: only these are charged. */
 static bool read_list(struct rl_args *a, const char *name, const char *at, size_t len, struct request *req) {
     const struct rl_shape *shape = &req->policy->layout->shape;
     const char *end = at + len;
-    req->amount.charged = 0;
+    req->amount->charged = 0;
     while (at <= end) {
         const char *comma = at < end ? memchr(at, ',', (size_t)(end - at)) : NULL;
         const char *item_end = comma ? comma : end;
@@ -31,9 +31,9 @@ static bool read_list(struct rl_args *a, const char *name, const char *at, size_
         }
         int rule = rl_shape_find(shape, at, (size_t)(equals - at));
         if (rule < 0) return rl_reply_error(a->ctx, "ERR %s names a rule that the policy doesn't have", name);
-        if (req->amount.charged >> rule & 1) return rl_reply_error(a->ctx, "ERR %s names a rule twice", name);
-        req->amount.charged |= 1u << rule;
-        req->amount.cost[rule] = n;
+        if (req->amount->charged >> rule & 1) return rl_reply_error(a->ctx, "ERR %s names a rule twice", name);
+        req->amount->charged |= 1u << rule;
+        req->amount->cost[rule] = n;
         at = item_end + 1;
     }
     return true;
@@ -46,14 +46,14 @@ static bool read_amount(struct rl_args *a, const char *name, void *into) {
     const char *s = rl_args_text(a, name, &len);
     if (!s) return false;
     if (!rl_notation_digits(s, len, 1, RL_UNITS_MAX, &n)) return read_list(a, name, s, len, req);
-    for (int i = 0; i < rl_policy_rules(req->policy); i++) req->amount.cost[i] = n;
+    for (int i = 0; i < rl_policy_rules(req->policy); i++) req->amount->cost[i] = n;
     return true;
 }
 
 static bool read_outcome(struct rl_args *a, const char *name, void *into) {
     struct request *req = into;
     if (!rl_args_text(a, name, NULL)) return false;
-    return rl_amount_outcome(a->ctx, req->policy, a->argv[a->at - 1], &req->amount);
+    return rl_amount_outcome(a->ctx, req->policy, a->argv[a->at - 1], req->amount);
 }
 
 enum { COST, REFUND, OUTCOME, FORCE, PEEK, UPTO };
@@ -71,25 +71,26 @@ static const struct rl_option options[] = {
 /* UPTO grants one number, so it can be asked for only one. */
 static bool one_number(struct rl_args *a, const struct request *req) {
     int64_t n = 0;
-    if (req->amount.mode != RL_UPTO) return true;
-    for (int i = 0; req->amount.charged >> i; i++) {
-        if (!(req->amount.charged >> i & 1)) continue;
-        if (n != 0 && req->amount.cost[i] != n) {
+    if (req->amount->mode != RL_UPTO) return true;
+    for (int i = 0; req->amount->charged >> i; i++) {
+        if (!(req->amount->charged >> i & 1)) continue;
+        if (n != 0 && req->amount->cost[i] != n) {
             return rl_reply_error(a->ctx, "ERR UPTO goes only with the same COST for all rules");
         }
-        n = req->amount.cost[i];
+        n = req->amount->cost[i];
     }
     return true;
 }
 
 static bool parse(struct rl_args *a, struct request *req) {
     unsigned seen = 0;
-    req->amount = rl_amount_all(req->policy, 1, RL_TAKE);
+    rl_amount_set(req->amount, req->policy, 1, RL_TAKE);
+    if (!rl_args_more(a)) return true;
     if (!rl_args_options(a, options, &seen, req)) return false;
-    if (seen & RL_BIT(REFUND)) req->amount.mode = RL_REFUND;
-    if (seen & RL_BIT(FORCE)) req->amount.mode = RL_FORCE;
-    if (seen & RL_BIT(UPTO)) req->amount.mode = RL_UPTO;
-    req->amount.peek = seen & RL_BIT(PEEK);
+    if (seen & RL_BIT(REFUND)) req->amount->mode = RL_REFUND;
+    if (seen & RL_BIT(FORCE)) req->amount->mode = RL_FORCE;
+    if (seen & RL_BIT(UPTO)) req->amount->mode = RL_UPTO;
+    if (seen & RL_BIT(PEEK)) req->amount->peek = true;
     return one_number(a, req);
 }
 
@@ -97,8 +98,8 @@ static struct rl_stats stats = {.command = "rl.take"};
 
 static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct rl_args args = {.ctx = ctx, .argv = argv, .argc = argc, .at = 3};
-    struct request req;
     struct rl_taking t;
+    struct request req = {.amount = &t.amount};
     if (argc < 3) return RedisModule_WrongArity(ctx);
     struct rl_policy *policy = rl_policy_find(ctx, argv[2]);
     if (!policy) return REDISMODULE_OK;
@@ -107,7 +108,7 @@ static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         policy->stats.errors++;
         return REDISMODULE_OK;
     }
-    if (!rl_taking_open(ctx, argv[1], policy, &req.amount, rl_clock_us(), &t)) return REDISMODULE_OK;
+    if (!rl_taking_open(ctx, argv[1], policy, rl_clock_us(), &t)) return REDISMODULE_OK;
     rl_taking_commit(&t);
     rl_taking_count(&t, &stats);
     rl_taking_reply(ctx, &t);

@@ -103,12 +103,12 @@ static int open_all(struct rl_args *a, const struct request *req, const int64_t 
     for (int i = 0; i < req->subjects; i++) {
         RedisModuleString **subject = a->argv + FIRST + STEP * i;
         struct rl_policy *policy = rl_policy_find(a->ctx, subject[1]);
-        struct rl_amount amount;
+        struct rl_amount *amount = &takings[i].amount;
         if (!policy) return i;
-        amount = rl_amount_all(policy, costs[i], req->mode);
-        amount.peek = req->peek;
-        if (req->label && !rl_amount_outcome(a->ctx, policy, req->label, &amount)) return i;
-        if (!rl_taking_open(a->ctx, subject[0], policy, &amount, now_us, &takings[i])) return i;
+        rl_amount_set(amount, policy, costs[i], req->mode);
+        amount->peek = req->peek;
+        if (req->label && !rl_amount_outcome(a->ctx, policy, req->label, amount)) return i;
+        if (!rl_taking_open(a->ctx, subject[0], policy, now_us, &takings[i])) return i;
     }
     return req->subjects;
 }

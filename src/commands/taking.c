@@ -5,11 +5,12 @@
 #include "commands/taking_wait.h"
 #include "server/reply.h"
 
-struct rl_amount rl_amount_all(const struct rl_policy *policy, int64_t cost, enum rl_mode mode) {
-    struct rl_amount amount = {.mode = mode};
-    if (cost > 0) amount.charged = (1u << rl_policy_rules(policy)) - 1;
-    for (int i = 0; i < rl_policy_rules(policy); i++) amount.cost[i] = cost;
-    return amount;
+void rl_amount_set(struct rl_amount *amount, const struct rl_policy *policy, int64_t cost, enum rl_mode mode) {
+    int n = rl_policy_rules(policy);
+    amount->mode = mode;
+    amount->peek = amount->outcome = false;
+    amount->charged = cost > 0 ? (1u << n) - 1 : 0;
+    for (int i = 0; i < n; i++) amount->cost[i] = cost;
 }
 
 bool rl_amount_outcome(RedisModuleCtx *ctx, const struct rl_policy *policy, RedisModuleString *label,
@@ -18,7 +19,11 @@ bool rl_amount_outcome(RedisModuleCtx *ctx, const struct rl_policy *policy, Redi
     const char *bytes = RedisModule_StringPtrLen(label, &len);
     const struct rl_outcome *o = rl_policy_outcome(policy, bytes, len);
     if (!o) return rl_reply_error(ctx, "ERR OUTCOME must be a label of the policy's table, which has no *");
-    *amount = o->cost < 0 ? rl_amount_all(policy, -o->cost, RL_REFUND) : rl_amount_all(policy, o->cost, RL_FORCE);
+    if (o->cost < 0) {
+        rl_amount_set(amount, policy, -o->cost, RL_REFUND);
+    } else {
+        rl_amount_set(amount, policy, o->cost, RL_FORCE);
+    }
     amount->outcome = true;
     return true;
 }
@@ -99,7 +104,8 @@ static void look(struct rl_taking *t) {
 static void settle_refused(struct rl_taking *t) {
     int64_t wait_ms;
     t->binding = rl_taking_wait(t, &wait_ms);
-    t->verdict = check(t, t->binding, t->amount.cost[t->binding], RL_TAKE, true);
+    t->verdict = t->verdicts[t->binding];
+    if (t->verdict.allowed > 0) t->verdict = check(t, t->binding, t->amount.cost[t->binding], RL_TAKE, true);
     t->verdict.allowed = 0;
     t->verdict.wait_ms = wait_ms;
 }
@@ -144,10 +150,9 @@ static bool decide(struct rl_taking *t) {
     return true;
 }
 
-bool rl_taking_open(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy,
-                    const struct rl_amount *amount, int64_t now_us, struct rl_taking *t) {
+bool rl_taking_open(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy, int64_t now_us,
+                    struct rl_taking *t) {
     t->policy = policy;
-    t->amount = *amount;
     t->now_us = now_us;
     t->until_ms = rl_policy_refresh(policy, now_us / 1000);
     if (rl_policy_key_open(ctx, name, policy->layout, now_us, &t->key)) {
@@ -161,7 +166,7 @@ bool rl_taking_open(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_poli
 bool rl_taking_look(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy, int64_t now_us,
                     struct rl_taking *t) {
     t->policy = policy;
-    t->amount = rl_amount_all(policy, 0, RL_TAKE);
+    rl_amount_set(&t->amount, policy, 0, RL_TAKE);
     t->now_us = now_us;
     t->until_ms = rl_policy_refresh(policy, now_us / 1000);
     if (!rl_policy_key_open_to_read(ctx, name, policy->layout, now_us, &t->key)) return false;

@@ -32,16 +32,17 @@ struct rl_taking {
     struct rl_moment moments[RL_RULES_MAX];
 };
 
-/* The same cost for all rules. */
-struct rl_amount rl_amount_all(const struct rl_policy *policy, int64_t cost, enum rl_mode mode);
+/* The same cost for all rules; 0 only looks. */
+void rl_amount_set(struct rl_amount *amount, const struct rl_policy *policy, int64_t cost, enum rl_mode mode);
 
 /* What an outcome costs. False, and replied, where the policy's table doesn't know the label. */
 bool rl_amount_outcome(RedisModuleCtx *ctx, const struct rl_policy *policy, RedisModuleString *label,
                        struct rl_amount *amount);
 
-/* Opens the key and checks the amount. False, with nothing open, where an error was replied. */
-bool rl_taking_open(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy,
-                    const struct rl_amount *amount, int64_t now_us, struct rl_taking *t);
+/* Opens the key and checks the amount, which must be there already. False, with nothing open, where an error was
+ * replied. */
+bool rl_taking_open(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy, int64_t now_us,
+                    struct rl_taking *t);
 
 /* Opens the key to read, with what its rules are under the policy. The same, but nothing is asked. */
 bool rl_taking_look(RedisModuleCtx *ctx, RedisModuleString *name, struct rl_policy *policy, int64_t now_us,

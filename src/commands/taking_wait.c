@@ -14,6 +14,16 @@ static int64_t wait_of(const struct rl_verdict *v) {
     return v->wait_ms == RL_NEVER ? FOREVER : v->wait_ms;
 }
 
+/* What the rule's state will be at at_us if nobody calls: what is stored, but for a step back of the clock that this
+ * call repairs. */
+static void load_for(const struct rl_taking *t, int i, int64_t at_us, struct rl_live *live) {
+    const struct rl_policy_rule *rule = &t->policy->rules[i];
+    struct rl_moment now = {.now_us = t->now_us};
+    rl_live_load(live, rule->kind, t->key.rules[i].value, t->now_us);
+    if (rl_limiter_see_repaired(live, rule->limiter, &now)) return;
+    rl_live_load(live, rule->kind, t->key.rules[i].value, at_us);
+}
+
 /* How long the rule would wait if it was asked only at at_us, under the limits of then. */
 static int64_t wait_from(const struct rl_taking *t, int i, int64_t cost, int64_t at_us, struct rl_scale scale) {
     const struct rl_policy_rule *rule = &t->policy->rules[i];
@@ -22,7 +32,7 @@ static int64_t wait_from(const struct rl_taking *t, int i, int64_t cost, int64_t
     int64_t limit[RL_LIMIT_WORDS], wait_ms = FOREVER;
     struct rl_live live;
     rule->kind->limit_scale(limit, rule->limit, scale);
-    rl_live_load(&live, rule->kind, t->key.rules[i].value, at_us);
+    load_for(t, i, at_us, &live);
     if (rl_live_rescale(&live, limit) && !(rule->limiter->locate && rule->limiter->locate(live.state, limit, &m))) {
         struct rl_verdict v = rule->kind->check(live.state, limit, &ask, &m);
         wait_ms = wait_of(&v);

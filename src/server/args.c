@@ -83,13 +83,17 @@ static void append_names(char *out, size_t size, const struct rl_option *table) 
     }
 }
 
+void rl_args_show(const char *bytes, size_t len, char shown[RL_ARGS_SHOWN]) {
+    size_t n = len < RL_ARGS_SHOWN - 1 ? len : RL_ARGS_SHOWN - 1;
+    for (size_t i = 0; i < n; i++) shown[i] = bytes[i] > ' ' && bytes[i] < 127 ? bytes[i] : '?';
+    shown[n] = '\0';
+}
+
 bool rl_args_unknown(struct rl_args *a, const struct rl_option *own, const struct rl_option *shared) {
     size_t len;
     const char *s = RedisModule_StringPtrLen(a->argv[a->at], &len);
-    char shown[33], known[256] = "";
-    size_t n = len < sizeof(shown) - 1 ? len : sizeof(shown) - 1;
-    for (size_t i = 0; i < n; i++) shown[i] = s[i] > ' ' && s[i] < 127 ? s[i] : '?';
-    shown[n] = '\0';
+    char shown[RL_ARGS_SHOWN], known[256] = "";
+    rl_args_show(s, len, shown);
     append_names(known, sizeof(known), own);
     if (shared) append_names(known, sizeof(known), shared);
     return rl_reply_error(a->ctx, "ERR unknown option '%s': the options are %s", shown, known);

@@ -46,6 +46,10 @@ bool rl_args_keyword(struct rl_args *a, const char *keyword);
  * and replied. */
 int rl_args_option(struct rl_args *a, const struct rl_option *table, unsigned *seen, void *into);
 
+/* The beginning of any bytes as text that can be shown in an error. */
+#define RL_ARGS_SHOWN 33
+void rl_args_show(const char *bytes, size_t len, char shown[RL_ARGS_SHOWN]);
+
 /* Replies that the next argument isn't an option here, and what the options are; shared may be NULL. */
 bool rl_args_unknown(struct rl_args *a, const struct rl_option *own, const struct rl_option *shared);
 

@@ -13,12 +13,16 @@ struct rl_sketch_entry {
     uint64_t count;
     uint64_t over;
     uint32_t hash;
-    uint32_t len; /* of the whole key */
+    uint32_t len;  /* of the whole key */
+    uint32_t room; /* for the key, which mostly is overwritten by another */
     char *key;
 };
 
 struct rl_sketch {
     int used;
+    int turn;                        /* where the search for the least begins */
+    uint64_t least;                  /* no count is less: they only grow */
+    uint32_t hashes[RL_SKETCH_SIZE]; /* of the entries, where they are found at a glance */
     struct rl_sketch_entry entries[RL_SKETCH_SIZE];
 };
 

@@ -63,7 +63,7 @@ def test_commands_tell_what_they_do_with_their_keys(plain):
     "name, arguments",
     [
         ("rl.tokenbucket", ["key", "rate", "burst", "amount", "mode", "peek", "duration"]),
-        ("rl.state", ["key", "cost"]),
+        ("rl.state", ["key", "policy", "cost"]),
         ("rl.debug", ["clock", "instant"]),
     ],
 )

@@ -55,9 +55,9 @@ def test_shadow_never_stands_in_the_way(pair):
 
 @pytest.mark.parametrize(
     "words",
-    ["0 u user", "x u user", "2 u user", "1 u", "2 u user u user", "1 u user COST", "1 u user COST -1", "1 u user COST 1,2",
-     "1 u user COST 1,", "2 u user o org COST 1,2,3", "1 u user UPTO", "1 u user PEEK FORCE", "1 u user OUTCOME 200 COST 1",
-     "1 u user REFUND 1 FORCE", "1 u user extra", "-1 u user", "99999999999 u user"],
+    ["0 u user", "x u user", "2 u user", "1 u", "2 u user u user", "1 u user COST", "1 u user COST -1",
+     "1 u user COST 1,2", "1 u user COST 1,", "2 u user o org COST 1,2,3", "1 u user UPTO", "1 u user PEEK FORCE",
+     "1 u user OUTCOME 200 COST 1", "1 u user REFUND 1 FORCE", "1 u user extra", "-1 u user", "99999999999 u user"],
 )  # fmt: skip
 def test_bad_arguments(pair, words):
     with pytest.raises(redis.ResponseError):
