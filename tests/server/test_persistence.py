@@ -10,6 +10,7 @@ from harness import START_US, pairs, traffic, until
 
 BUCKET = "RL.TOKENBUCKET"
 GOLDEN = Path(__file__).parent / "data" / "bucket-v1.json"
+GOLDEN_KINDS = Path(__file__).parent / "data" / "kinds-v1.json"
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
 
 
@@ -227,6 +228,29 @@ def test_payloads_of_released_versions_stay_loadable(server, case):
     server.connect().restore("k", 0, bytes.fromhex(case["dump"]))
     server.clock.freeze(case["at_us"])
     assert server.state("k") == case["state"]
+
+
+@pytest.mark.parametrize("case", json.loads(GOLDEN_KINDS.read_text()), ids=lambda case: case["name"])
+def test_payloads_of_every_kind_stay_loadable(server, case):
+    """The calls that made each payload are kept beside it: write_golden_kinds, run by hand, makes them anew."""
+    for policy in case["policies"]:
+        server.run(*policy)
+    server.connect().restore("k", 0, bytes.fromhex(case["dump"]))
+    server.clock.freeze(case["at_us"])
+    assert server.run("RL.STATE", "k") == case["state"]
+
+
+def write_golden_kinds(server):
+    cases = json.loads(GOLDEN_KINDS.read_text())
+    for case in cases:
+        server.run("FLUSHALL")
+        for policy in case["policies"]:
+            server.run(*policy)
+        for step, call in enumerate(case["calls"]):
+            server.clock.freeze(START_US + 12_345 * (step + 1))
+            server.run(*call)
+        case.update(at_us=server.clock.now_us, dump=server.connect().dump("k").hex(), state=server.run("RL.STATE", "k"))
+    GOLDEN_KINDS.write_text(json.dumps(cases, indent=1) + "\n")
 
 
 def append_to_log(server, *commands):
