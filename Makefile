@@ -23,7 +23,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c
 
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes -Wmissing-prototypes -Werror
 COMPILE  := -std=c11 -D_GNU_SOURCE -g -fPIC -fvisibility=hidden -fno-common $(WARN) -Isrc
-VARIANT  := -O2 -fno-plt
+VARIANT  := -O3 -fno-plt
 LINK     := -shared -Wl,-z,defs -Wl,-z,relro,-z,now
 SANITIZE := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
@@ -47,7 +47,7 @@ export RUFF_CACHE_DIR               := $(abspath $(BUILD)/ruff)
 PYTHON := $(BUILD)/venv/bin/python
 PYTEST := $(PYTHON) -m pytest -o cache_dir=$(abspath $(BUILD)/pytest) -n 2 --timeout 120
 
-.PHONY: all help run test unit server servers asan lint format bench fuzz cov clean FORCE
+.PHONY: all help run test unit server servers asan lint format bench instructions fuzz cov clean FORCE
 
 all: $(OUT)/ratelimit.so ## build build/ratelimit.so; CC=gcc or clang, REDISMODULE_H=path/to/redismodule.h
 
@@ -79,7 +79,7 @@ $(OUT)/flags: FORCE | tools-build
 
 # ---- what the machine lacks is installed, group by group
 
-TOOLS := $(addprefix tools-,build server test lint fuzz)
+TOOLS := $(addprefix tools-,build server test lint fuzz count)
 .PHONY: $(TOOLS)
 $(TOOLS): tools-%:
 	@CC='$(firstword $(CC))' REDIS_SERVER='$(REDIS_SERVER)' .ci/install.sh $*
@@ -160,8 +160,12 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(ALGO) $(wildcard src/algo/*.h tests/fuzz/*.h) 
 	@mkdir -p $(@D)
 	clang $(COMPILE) $(SANITIZE) -fsanitize=fuzzer -o $@ $< $(ALGO)
 
-bench: all $(REDIS_SERVER) $(BUILD)/venv/installed ## one table of what a call costs
-	@RATELIMIT_SO=$(abspath $(OUT)/ratelimit.so) REDIS_SERVER=$(abspath $(REDIS_SERVER)) $(PYTHON) tests/bench/bench.py $(ARGS)
+BENCH := RATELIMIT_SO=$(abspath $(OUT)/ratelimit.so) REDIS_SERVER=$(abspath $(REDIS_SERVER)) $(PYTHON) tests/bench
+bench: all $(REDIS_SERVER) $(BUILD)/venv/installed tools-server ## what a call costs, and how that grows; writes docs/benchmarks.md; ARGS=--quick or --full
+	@$(BENCH)/bench.py $(ARGS)
+
+instructions: all $(REDIS_SERVER) $(BUILD)/venv/installed tools-count ## instructions per call; fails where a path grew; ARGS=--record
+	@$(BENCH)/instructions.py $(ARGS)
 
 # ---- form
 

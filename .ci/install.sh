@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: install.sh GROUP...    groups: build server test lint fuzz
+# usage: install.sh GROUP...    groups: build server test lint fuzz count
 # Installs what the groups need and this machine lacks. Costs nothing where all is there.
 set -euo pipefail
 
@@ -44,6 +44,10 @@ check() {
             need clang has clang
             need "libclang-rt-$(clang -dumpversion 2>/dev/null | cut -d. -f1 | grep . || echo 14)-dev" has_clang_runtime
             need llvm has llvm-symbolizer
+            ;;
+        count)
+            need valgrind has callgrind_control
+            need binutils has readelf
             ;;
         *)
             echo "install: no group $1" >&2

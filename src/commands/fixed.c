@@ -23,7 +23,7 @@ static struct rl_stats stats = {.command = "rl.fixed"};
 
 const struct rl_limiter rl_fixed_limiter = {
     .type = &rl_fixed_type,
-    .rule = "FIXED",
+    .rule = "fixed",
     .stats = &stats,
     .parse = parse,
     .options = options,

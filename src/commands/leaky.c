@@ -13,7 +13,7 @@ static struct rl_stats stats = {.command = "rl.leaky"};
 
 const struct rl_limiter rl_leaky_limiter = {
     .type = &rl_tokenbucket_type,
-    .rule = "LEAKY",
+    .rule = "leaky",
     .stats = &stats,
     .parse = rl_tokenbucket_parse,
     .options = rl_tokenbucket_options,

@@ -102,7 +102,9 @@ static struct rl_leases_effect effect_of(const struct rl_key *key, enum rl_lease
     return e;
 }
 
+/* A step back of the clock: before anything else the leases are moved to now, whatever becomes of the call. */
 static void repair(struct rl_key *key, int64_t now_us) {
+    if (!rl_live_ahead(&key->live, now_us)) return;
     struct rl_leases_effect e = effect_of(key, RL_LEASES_MOVE, now_us);
     rl_leases_key_write(key, &e);
 }
@@ -121,6 +123,7 @@ static struct rl_stats stats = {.command = "rl.acquire"};
 /* Answers how many ids were granted, which then are the first of the request. */
 static size_t acquire(struct rl_key *key, struct request *req, int64_t now_us, struct rl_verdict *v) {
     bool granted[RL_LEASES_IDS_MAX];
+    if (!req->ask.peek) repair(key, now_us);
     if (req->ask.ids_count == 0) make_id(leases_of(key), req, now_us / 1000);
     *v = rl_leases_check(leases_of(key), &req->limit, &req->ask, now_us / 1000, granted);
     if (req->ask.peek) return 0;
@@ -138,7 +141,6 @@ static size_t acquire(struct rl_key *key, struct request *req, int64_t now_us, s
         e.ids_count = n;
         rl_leases_key_write(key, &e);
     } else {
-        if (rl_live_ahead(&key->live, now_us)) repair(key, now_us);
         rl_key_tell_refused(key->ctx, key->name);
     }
     return n;
@@ -179,15 +181,13 @@ static bool open_alive(RedisModuleCtx *ctx, RedisModuleString *name, struct requ
 
 /* Renews or releases the first of the request's ids. */
 static void write_ids(struct rl_key *key, struct request *req, size_t ids_count, enum rl_leases_op op, int64_t now_us) {
+    repair(key, now_us);
+    if (ids_count == 0) return;
     struct rl_leases_effect e = effect_of(key, op, now_us);
     if (op == RL_LEASES_RENEW) e.lease_ms = req->limit.lease_ms;
     e.ids = req->ids;
     e.ids_count = ids_count;
-    if (ids_count > 0) {
-        rl_leases_key_write(key, &e);
-    } else if (rl_live_ahead(&key->live, now_us)) {
-        repair(key, now_us);
-    }
+    rl_leases_key_write(key, &e);
 }
 
 static int run_renew(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {

@@ -75,7 +75,7 @@ int rl_limiter_read_rule(struct rl_args *a, struct rl_limiter_rule *rule) {
     if (!*limiter) return 0;
 
     unsigned seen_own = 0, seen = 0;
-    *rule = (struct rl_limiter_rule){.limiter = *limiter, .name = (*limiter)->type->kind->name};
+    *rule = (struct rl_limiter_rule){.limiter = *limiter, .name = (*limiter)->rule};
     rule->name_len = strlen(rule->name);
     if (!(*limiter)->parse(a, rule->limit)) return -1;
     while (rl_args_more(a)) {

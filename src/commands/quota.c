@@ -125,7 +125,7 @@ static struct rl_stats stats = {.command = "rl.quota"};
 
 const struct rl_limiter rl_quota_limiter = {
     .type = &rl_quota_type,
-    .rule = "QUOTA",
+    .rule = "quota",
     .stats = &stats,
     .parse = parse,
     .options = options,

@@ -32,7 +32,7 @@ static struct rl_stats stats = {.command = "rl.sliding"};
 
 const struct rl_limiter rl_sliding_limiter = {
     .type = &rl_sliding_type,
-    .rule = "SLIDING",
+    .rule = "sliding",
     .stats = &stats,
     .parse = parse,
     .options = options,

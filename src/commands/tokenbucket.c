@@ -29,7 +29,7 @@ static struct rl_stats stats = {.command = "rl.tokenbucket"};
 
 const struct rl_limiter rl_tokenbucket_limiter = {
     .type = &rl_tokenbucket_type,
-    .rule = "TOKENBUCKET",
+    .rule = "tokenbucket",
     .stats = &stats,
     .parse = rl_tokenbucket_parse,
     .options = rl_tokenbucket_options,

@@ -18,20 +18,51 @@ from servers import BenchServer, cell_module
 
 SIZES = {
     "--quick": {
-        "many": 10_000, "rounds": 5, "calls": 2000, "single_rounds": 0, "singles": 0, "growth_rounds": 2, "keys": 10_000, "logs": [10, 1000, 10_000],
-        "leases": [1, 100, 10_000], "connections": [], "weights": 0, "latency_s": 0.5, "latency_rounds": 1,
+        "many": 10_000,
+        "rounds": 5,
+        "calls": 2000,
+        "single_rounds": 0,
+        "singles": 0,
+        "growth_rounds": 2,
+        "keys": 10_000,
+        "logs": [10, 1000, 10_000],
+        "leases": [1, 100, 10_000],
+        "connections": [],
+        "weights": 0,
+        "latency_s": 0.5,
+        "latency_rounds": 1,
     },
     "": {
-        "many": 100_000, "rounds": 12, "calls": 4000, "single_rounds": 1, "singles": 8000, "growth_rounds": 5, "keys": 1_000_000,
-        "logs": [10, 100, 1000, 10_000, 65_536], "leases": [1, 10, 100, 1000, 10_000, 100_000],
-        "connections": [1, 10, 100, 500], "weights": 125_000, "latency_s": 1, "latency_rounds": 3,
+        "many": 100_000,
+        "rounds": 12,
+        "calls": 4000,
+        "single_rounds": 2,
+        "singles": 5000,
+        "growth_rounds": 5,
+        "keys": 1_000_000,
+        "logs": [10, 100, 1000, 10_000, 65_536],
+        "leases": [1, 10, 100, 1000, 10_000, 100_000],
+        "connections": [1, 10, 100, 500],
+        "weights": 125_000,
+        "latency_s": 1,
+        "latency_rounds": 3,
     },
     "--full": {
-        "many": 100_000, "rounds": 40, "calls": 8000, "single_rounds": 5, "singles": 20_000, "growth_rounds": 9, "keys": 10_000_000,
-        "logs": [10, 100, 1000, 10_000, 65_536], "leases": [1, 10, 100, 1000, 10_000, 100_000],
-        "connections": [1, 10, 100, 1000, 5000], "weights": 1_000_000, "latency_s": 3, "latency_rounds": 5,
+        "many": 100_000,
+        "rounds": 40,
+        "calls": 8000,
+        "single_rounds": 5,
+        "singles": 20_000,
+        "growth_rounds": 9,
+        "keys": 10_000_000,
+        "logs": [10, 100, 1000, 10_000, 65_536],
+        "leases": [1, 10, 100, 1000, 10_000, 100_000],
+        "connections": [1, 10, 100, 1000, 5000],
+        "weights": 1_000_000,
+        "latency_s": 3,
+        "latency_rounds": 5,
     },
-}  # fmt: skip
+}
 LATENCY_LOAD = 5000  # calls a second
 
 
@@ -63,6 +94,7 @@ def main():
         results["cost"] = cost.measure(
             subjects, size["rounds"], size["calls"], size["single_rounds"], size["singles"], tell
         )
+        results["all_keys"] = server.run("DBSIZE")
         results["latency"] = cost.latency(subjects, LATENCY_LOAD, size["latency_s"], size["latency_rounds"], tell)
 
     rounds, calls = size["growth_rounds"], 10_000

@@ -98,6 +98,9 @@ class Profile:
                 found[callee[1]] += cost
         return found
 
+    def calls_out_of(self, object_name):
+        return sum(n for (a, b), n in self.calls.items() if a[0] == object_name and b[0] != object_name)
+
     def below(self, functions):
         """What these functions call, one another aside: {function: inclusive}."""
         found = collections.Counter()

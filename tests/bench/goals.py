@@ -1,6 +1,6 @@
 """The goals, and whether a run met them."""
 
-from cost import MANY_KEYS
+from cost import MANY_KEYS, ONE_KEY
 
 BUCKET = "RL.TOKENBUCKET, granted"
 LUA_OF = {
@@ -15,6 +15,11 @@ LUA_OF = {
     "RL.ACQUIRE": "Lua leases",
 }
 FLOOR = "see [the floor](#where-the-instructions-go)"
+
+
+def remark(alone, floor):
+    """What it is on one key, and where the floor is told."""
+    return "; ".join(filter(None, [alone and f"on one key {alone:.2f}", floor]))
 
 
 class Goals:
@@ -34,25 +39,34 @@ class Goals:
         if value is not None:
             self.rows.append((goal, f"≤ {bound:g}", f"{value:.{digits}f}", value <= bound, remark))
 
-    def ratio(self, a, b):
-        a, b = self.usec(a), self.usec(b)
+    def ratio(self, a, b, spread=MANY_KEYS):
+        a, b = self.usec(a, spread), self.usec(b, spread)
         return a / b if a and b else None
 
+    def compare(self, goal, a, b, bound, floor=""):
+        """a's cost as a part of b's on many keys, which is what the goal is about; told for one key too."""
+        value, alone = self.ratio(a, b), self.ratio(a, b, ONE_KEY)
+        self.at_most(goal, value, bound, remark(alone, value and value > bound and floor))
+
+    def cheaper(self, goal, a, b, times, floor=""):
+        value, alone = self.ratio(b, a), self.ratio(b, a, ONE_KEY)
+        if value:
+            met = value >= times
+            self.rows.append((goal, f"≥ {times}", f"{value:.1f}", met, remark(alone, not met and floor)))
+
     def cost(self):
-        self.at_most("granted RL.TOKENBUCKET, of SET PX", self.ratio(BUCKET, "SET PX, plain"), 1, FLOOR)
-        self.at_most("refused RL.TOKENBUCKET, of INCR", self.ratio("RL.TOKENBUCKET, refused", "INCR, plain"), 2, FLOOR)
-        others = [name for name in LUA_OF if name not in ("RL.TOKENBUCKET", "CL.THROTTLE")]
-        for name in others:
-            self.at_most(f"granted {name}, of RL.TOKENBUCKET", self.ratio(f"{name}, granted", BUCKET), 1.3)
-        self.at_most("RL.TAKE with one rule, of the plain command", self.ratio("RL.TAKE, 1 rule, granted", BUCKET), 1.1)
-        self.at_most("RL.TAKE with three rules, of the plain", self.ratio("RL.TAKE, 3 rules, granted", BUCKET), 2)
+        self.compare("granted RL.TOKENBUCKET, of SET PX", BUCKET, "SET PX, plain", 1, FLOOR)
+        self.compare("refused RL.TOKENBUCKET, of INCR", "RL.TOKENBUCKET, refused", "INCR, plain", 2, FLOOR)
+        for name in LUA_OF:
+            if name not in ("RL.TOKENBUCKET", "CL.THROTTLE", "RL.ACQUIRE"):
+                self.compare(f"granted {name}, of RL.TOKENBUCKET", f"{name}, granted", BUCKET, 1.3)
+        self.compare("RL.TAKE with one rule, of the plain command", "RL.TAKE, 1 rule, granted", BUCKET, 1.1)
+        self.compare("RL.TAKE with three rules, of the plain", "RL.TAKE, 3 rules, granted", BUCKET, 2)
         for name, lua in LUA_OF.items():
-            times = self.ratio(f"{lua}, granted", f"{name}, granted")
-            if times:
-                self.rows.append((f"{name}, times cheaper than {lua}", "≥ 6", f"{times:.1f}", times >= 6, ""))
-        cell = self.ratio("redis-cell CL.THROTTLE, granted", "CL.THROTTLE, granted")
-        if cell:
-            self.rows.append(("CL.THROTTLE, times cheaper than redis-cell", "≥ 2", f"{cell:.1f}", cell >= 2, ""))
+            floor = FLOOR if lua == "Lua fixed" else ""
+            self.cheaper(f"{name}, times cheaper than {lua}", f"{name}, granted", f"{lua}, granted", 6, floor)
+        cell = "redis-cell CL.THROTTLE, granted"
+        self.cheaper("CL.THROTTLE, times cheaper than redis-cell", "CL.THROTTLE, granted", cell, 2)
 
     def memory(self):
         weights, logs = self.results.get("weights"), self.results.get("logs")

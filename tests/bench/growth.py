@@ -1,7 +1,8 @@
 """How cost grows: with keys, log entries, leases, rules and connections; and what a key weighs."""
 
-import collections
+import itertools
 import time
+from functools import partial
 
 import scripts
 from cost import Best
@@ -38,13 +39,9 @@ def usec(server, calls, numbers, command=None):
     return usec_per_call(server)[(command or calls.commands[0][0]).lower()]
 
 
-seeds = collections.Counter()
-
-
-def other_numbers(name, count, keys):
-    """Other keys each time, and the same for all names."""
-    seeds[name] += 1
-    return random_numbers(seeds[name], count, keys)
+def usec_of_any(server, calls, count, keys, seeds):
+    """On other keys each time; equal seeds give all in turn the same ones."""
+    return usec(server, calls, random_numbers(next(seeds), count, keys))
 
 
 def in_turn(rounds, subjects):
@@ -63,7 +60,7 @@ def keys(largest, rounds, count, tell):
         sha = scripts.load(server)
         calls = {
             "SET PX": Calls([SET_PX], "set"),
-            "RL.TOKENBUCKET": Calls([bucket_words("RL.TOKENBUCKET") + ["COST", "100"]], "bucket"),
+            "RL.TOKENBUCKET": Calls([bucket_words("RL.TOKENBUCKET") + ["COST", "100"]], "rlb"),
             "Lua bucket": Calls([bucket_lua(sha)], "lua"),
         }
         size = before = 0
@@ -74,8 +71,8 @@ def keys(largest, rounds, count, tell):
             for c in some.values():
                 for start in range(before, size, 100_000):
                     send(server, c, list(range(start, min(size, start + 100_000))))
-            subjects = {n: lambda c=c, n=n: usec(server, c, other_numbers(n, count, size)) for n, c in some.items()}
-            found[size] = in_turn(rounds, subjects)
+            once = {n: partial(usec_of_any, server, c, count, size, itertools.count()) for n, c in some.items()}
+            found[size] = in_turn(rounds, once)
     return found
 
 
@@ -115,9 +112,9 @@ def logs(sizes, rounds, count, tell):
                 in_turn(
                     rounds,
                     {
-                        "granted": lambda: usec(server, Calls([words], "log"), few),
-                        "refused": lambda: usec(server, Calls([exact], "full"), few),
-                        "Lua granted": lambda: usec(server, Calls([log_lua(sha, 10**6)], "lua"), few),
+                        "granted": partial(usec, server, Calls([words], "log"), few),
+                        "refused": partial(usec, server, Calls([exact], "full"), few),
+                        "Lua granted": partial(usec, server, Calls([log_lua(sha, 10**6)], "lua"), few),
                     },
                 )
             )
@@ -142,9 +139,9 @@ def leases(sizes, rounds, count, tell):
             found[size] = in_turn(
                 rounds,
                 {
-                    "RL.ACQUIRE": lambda: usec(server, pair, few),
-                    "RL.RELEASE": lambda: usec(server, pair, few, "RL.RELEASE"),
-                    "Lua": lambda: usec(server, Calls(script, "lua"), few),
+                    "RL.ACQUIRE": partial(usec, server, pair, few),
+                    "RL.RELEASE": partial(usec, server, pair, few, "RL.RELEASE"),
+                    "Lua": partial(usec, server, Calls(script, "lua"), few),
                 },
             )
     return found
@@ -156,14 +153,14 @@ def rules(rounds, count, tell):
         if not server.knows("RL.TAKE"):
             return {}
         tell("policies of 1 to 8 rules")
-        calls = {"RL.TOKENBUCKET": Calls([bucket_words("RL.TOKENBUCKET")], "bucket")}
+        calls = {"RL.TOKENBUCKET": Calls([bucket_words("RL.TOKENBUCKET")], "policy0")}
         for n in range(1, len(RULES) + 1):
             set_policy(server, f"policy{n}", RULES[:n])
             calls[n] = Calls([["RL.TAKE", "KEY", f"policy{n}"]], f"policy{n}")
         for c in calls.values():
             send(server, c, list(range(10_000)))
         numbers = random_numbers(1, count, 10_000)
-        best = in_turn(rounds, {name: lambda c=c: usec(server, c, numbers) for name, c in calls.items()})
+        best = in_turn(rounds, {name: partial(usec, server, c, numbers) for name, c in calls.items()})
     plain = best.pop("RL.TOKENBUCKET")
     return {n: {"RL.TAKE": value, "of the plain command": value / plain} for n, value in best.items()}
 
@@ -178,19 +175,10 @@ def connections(sizes, rounds, count, tell):
             best = {name: Best(max) for name in commands}
             for _ in range(rounds):
                 for name, words in commands.items():
-                    words = [str(w).replace("KEY", f"{words[0]}:__rand_int__") for w in words]
+                    words = [str(w).replace("KEY", f"{words[0][:3]}:__rand_int__") for w in words]
                     best[name].add(requests_per_second(server, words, max(count, size * 4), size, 10_000))
             found[size] = {name: b.value for name, b in best.items()}
     return found
-
-
-def settled_memory(server):
-    """used_memory once the server has moved its growing tables."""
-    seen = [-1, server.used_memory()]
-    while seen[-1] != seen[-2] or len(seen) < 4:
-        time.sleep(0.25)
-        seen.append(server.used_memory())
-    return seen[-1]
 
 
 def weights(count, tell):
@@ -223,9 +211,9 @@ def weights(count, tell):
         for name, words in [("what comes first, not counted", SET_PX), *kinds.items()]:
             tell(f"bytes per key: {name}")
             server.run("FLUSHALL")
-            before = settled_memory(server)
+            before = server.settled_memory()
             calls = Calls([words], "user")
             for start in range(0, count, 100_000):
                 send(server, calls, list(range(start, min(count, start + 100_000))))
-            found[name] = (settled_memory(server) - before) / server.run("DBSIZE")
+            found[name] = (server.settled_memory() - before) / server.run("DBSIZE")
     return {name: found[name] for name in kinds}

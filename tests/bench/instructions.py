@@ -2,8 +2,10 @@
 
 usage: instructions.py [--record] [--explain]
 
-A path that grew by more than 5 % fails. If that is on purpose, --record writes tests/bench/instructions.json anew, for the
-commit that changes it. The numbers are those of one compiler and one server: with others there is nothing to compare.
+A path whose own instructions, or whose calls to the server and the C library, grew by more than 5 % fails: these two
+are the same in every run. All that is in the command may grow by 10 %: the random seed of a server's hash tables moves
+it by a few. If it is on purpose, --record writes instructions.json anew, to be committed with the change. The numbers
+are those of one compiler and one server: with others there is nothing to compare.
 --explain also tells where the instructions of a granted RL.TOKENBUCKET go, and those of SET PX.
 """
 
@@ -20,7 +22,7 @@ from load import PIPELINE, drive
 from own_server import MODULE
 
 RECORD = Path(__file__).with_suffix(".json")
-TOLERANCE = 1.05
+TOLERANCE = {"own": 1.05, "calls": 1.05, "command": 1.10}
 KEYS, CALLS = 500, 1000
 MODULE_NAME = os.path.basename(MODULE)
 DISPATCHER = ["RedisModuleCommandDispatcher", "ValkeyModuleCommandDispatcher"]
@@ -70,7 +72,8 @@ def counts(subject, found):
     functions = FUNCTION.get(subject.variant.commands[0][0], DISPATCHER)
     command = sum(found.inclusive(f) for f in functions)
     row = {"command": command, "own": found.own(MODULE_NAME), "total": found.total}
-    return {name: round(value / CALLS) for name, value in row.items()}
+    counted = {name: round(value / CALLS) for name, value in row.items()}
+    return {**counted, "calls": round(found.calls_out_of(MODULE_NAME) / CALLS, 1)}
 
 
 def explain(found, kind):
@@ -102,17 +105,24 @@ def measure():
         return {"context": context(server), "paths": rows, "parts": parts}
 
 
+COLUMNS = "{:>8} {:>6} {:>6} {:>8}"
+
+
+def show(row):
+    return COLUMNS.format(row["command"], row["own"], row["calls"], row["total"])
+
+
 def compare(now, before):
     """The names of the paths that grew."""
     grown = []
-    print(f"{'instructions per call':40} {'command':>8} {'own':>7} {'total':>8}   recorded")
+    print(f"{'instructions per call':40} {COLUMNS.format('command', 'own', 'calls', 'total')}   recorded")
     for path, row in now["paths"].items():
         was = before["paths"].get(path)
-        note = f"{was['command']:8} {was['own']:7} {was['total']:8}" if was else "not recorded"
-        if was and any(row[part] > was[part] * TOLERANCE for part in ("command", "own")):
+        note = show(was) if was else "not recorded"
+        if was and any(row[part] > was[part] * most for part, most in TOLERANCE.items()):
             grown.append(path)
             note += "  GREW"
-        print(f"{path:40} {row['command']:8} {row['own']:7} {row['total']:8}   {note}")
+        print(f"{path:40} {show(row)}   {note}")
     return grown
 
 
@@ -135,9 +145,9 @@ def main():
         return
     grown = compare(now, before)
     if grown:
-        print(f"More than 5 % above what was recorded: {'; '.join(grown)}.")
+        print(f"Above what was recorded: {'; '.join(grown)}.")
         raise SystemExit("If that is on purpose: make instructions ARGS=--record, and commit the new numbers.")
-    print("instructions: no path grew by more than 5 %")
+    print(f"instructions: none of {len(now['paths'])} paths grew")
 
 
 if __name__ == "__main__":

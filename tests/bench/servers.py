@@ -26,6 +26,8 @@ class BenchServer(Server):
         self.patience_s = patience_s
 
     def __enter__(self):
+        if self.module and not os.path.exists(self.module[0]):
+            raise SystemExit(f"there is no {self.module[0]}: run make first")
         self.folder = tempfile.mkdtemp(prefix="bench-")
         self.port = free_port()
         quiet = ["--save", "", "--loglevel", "warning", "--dir", self.folder, "--bind", "127.0.0.1"]
@@ -70,6 +72,14 @@ class BenchServer(Server):
 
     def used_memory(self):
         return int(self.info("memory")["used_memory"])
+
+    def settled_memory(self):
+        """used_memory once the server has moved its growing tables."""
+        seen = [-1, self.used_memory()]
+        while seen[-1] != seen[-2] or len(seen) < 4:
+            time.sleep(0.25)
+            seen.append(self.used_memory())
+        return seen[-1]
 
     def version(self):
         info = self.info("server")

@@ -25,7 +25,7 @@ def measure(rounds, count, tell):
 def run(setups, rounds, count, tell):
     calls = {
         "SET PX": Calls([SET_PX], "set"),
-        "RL.TOKENBUCKET": Calls([bucket_words("RL.TOKENBUCKET")], "bucket"),
+        "RL.TOKENBUCKET": Calls([bucket_words("RL.TOKENBUCKET")], "rlb"),
     }
     best = {(s, c): {"usec": Best(min), "rps": Best(max)} for s in setups for c in calls}
     for number in range(rounds):

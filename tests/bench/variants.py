@@ -5,6 +5,7 @@ takes an hour to refill. KEY stands for the key; each variant has keys of its ow
 """
 
 import dataclasses
+import zlib
 
 import scripts
 
@@ -29,7 +30,8 @@ class Variant:
 
     @property
     def slug(self):
-        return "".join(c if c.isalnum() else "-" for c in self.id)
+        """What its keys begin with: as long for all, or those with shorter keys would look faster."""
+        return f"{zlib.crc32(self.id.encode()):08x}"
 
     def grants(self, reply):
         first = reply[0] if isinstance(reply, list) else reply
@@ -109,7 +111,7 @@ RULES = [
     "FIXED 1000000000/d",
     "QUOTA 1000000000/year",
     "SLIDING 1000000000/h SLOTS 8",
-    "LEAKY 1000/m BURST 1000000",
+    "LEAKY 1000/m BURST 1000000 AS paced",
     "FIXED 1000000000/h AS hourly",
     "QUOTA 1000000000/month AS monthly",
     "TOKENBUCKET 1000/d BURST 100000 AS slow",

@@ -1,8 +1,8 @@
 """The docs do what they say: sessions are typed into a real redis-cli, examples are run, links lead somewhere.
 
 A fenced block `redis` is a session: lines that start with "> " are typed, the others are what redis-cli --no-raw
-prints. The blocks of a page are one story that starts with an empty database and a frozen clock. Comments that no
-reader sees stand before a block: <!-- clock: +30s --> moves the clock, <!-- resp: 3 --> speaks RESP3, and
+prints. The blocks of a page are one story that starts with an empty database, no policies, and a frozen clock. Comments
+that no reader sees stand before a block: <!-- clock: +30s --> moves the clock, <!-- resp: 3 --> speaks RESP3, and
 <!-- output: allow.py --> says that the block is what this example prints.
 """
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import pairs
+from harness import START_US, pairs
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -93,8 +93,19 @@ def move_clock(server, block):
         server.clock.advance(ms=int(parts[1]) * MS[parts[2]])
 
 
+def start_anew(server):
+    """Without what FLUSHALL leaves: policies, counts, and loads, which are gone when they have ended."""
+    if names := server.client.execute_command("RL.POLICY", "LIST", NEVER_DECODE=True):
+        server.run("RL.POLICY", "DEL", *names)
+    server.run("RL.STATS", "RESET")
+    server.clock.freeze(START_US + 367 * MS["d"] * 1000)
+    server.run("DEBUG", "RELOAD")
+    server.clock.freeze()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_sessions(server, page):
+    start_anew(server)
     for block in blocks(page, "redis"):
         assert block.lines and block.lines[0].startswith("> "), f"{block.where}: a session starts with a command"
         move_clock(server, block)
@@ -144,7 +155,7 @@ def test_python_compiles(page):
 def test_every_command_has_a_page(server):
     commands = {command.lower() for command in server.run("COMMAND LIST", "FILTERBY", "MODULE", "ratelimit")}
     pages = {path.stem for path in (ROOT / "docs" / "commands").glob("*.md")}
-    assert pages == commands - INTERNAL
+    assert pages == {command for command in commands if "|" not in command} - INTERNAL
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "commands").glob("*.md")), ids=name)
@@ -157,6 +168,10 @@ def test_a_page_says_what_the_server_says(server, path):
     assert f"| Since | {docs['since']} |" in text
     assert f"| Complexity | {docs['complexity']} |" in text
     assert f"](docs/commands/{path.name})" in README.read_text(encoding="utf-8")
+    for subcommand, about in (pairs(docs.get("subcommands")) or {}).items():
+        word, about = subcommand.split("|")[1].upper(), pairs(about)
+        assert f"    {command} {word}" in text
+        assert f"## {word}\n\n{about['summary']} {about['complexity']}." in text
 
 
 def anchors(page):

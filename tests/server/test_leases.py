@@ -117,9 +117,8 @@ class Leases:
 
     def release(self, now, ids):
         gone = {i for i in ids if i in self.alive(now)}
-        if not gone:
-            self.repair(now)
-        elif self.at <= now:
+        self.repair(now)
+        if gone:
             self.move(now)
         self.rows = {i: row for i, row in self.rows.items() if i not in gone}
         return len(gone)
@@ -523,7 +522,6 @@ def test_renewing_and_releasing_repair_what_a_step_back_left(db, call):
     assert db.state("k") is None, "a lease ends at most its own length from now"
 
 
-@pytest.mark.xfail(strict=True, reason="a release that releases something leaves the others ahead of the clock")
 def test_releasing_one_repairs_the_others(server):
     acquire(server, "k", 3, "10s", "IDS", 2, "a", "b")
     server.clock.back(ms=DAY)
@@ -993,13 +991,13 @@ def fill(server, key, count, id_len=24, lease="10m"):
 
 
 def microseconds(server, key, ids, seed):
-    """Inside of the commands, per call, each with one id."""
+    """Inside of the commands, per call, each with one id. Every renewal moves an end."""
     random = Random(seed)
     server.run("CONFIG", "RESETSTAT")
     pipeline = server.client.pipeline(transaction=False)
-    for n in range(1000):
+    for n in range(200):
         pipeline.execute_command(ACQUIRE, key, LIMIT_MAX, f"{random.randrange(60, 1200)}s", "ID", f"new:{seed}:{n}")
-        pipeline.execute_command(RENEW, key, f"{random.randrange(600, 1200)}s", random.choice(ids))
+        pipeline.execute_command(RENEW, key, f"{(seed + 5) * 200 + n}s", random.choice(ids))
         pipeline.execute_command(RELEASE, key, f"new:{seed}:{random.randrange(n + 1)}")
     pipeline.execute()
     stats = server.client.info("commandstats")
@@ -1009,10 +1007,11 @@ def microseconds(server, key, ids, seed):
 def test_a_call_takes_no_longer_among_many_leases(server):
     few, many = fill(server, "few", 100), fill(server, "many", MANY)
     best = {}
-    for seed, (key, ids) in enumerate([("few", few), ("many", many)] * 3):
+    for seed, (key, ids) in enumerate([("few", few), ("many", many)] * 20):  # short, as others use the machine too
         now = microseconds(server, key, ids, seed)
         best[key] = [min(pair) for pair in zip(now, best.get(key, now))]
     for command, at_few, at_many in zip((ACQUIRE, RENEW, RELEASE), best["few"], best["many"]):
+        print(command, at_few, at_many)
         assert at_many < 6 * at_few, (command, best)
 
 
@@ -1035,11 +1034,15 @@ def test_a_huge_limit(server):
 
 def test_many_leases_that_end_at_once_do_not_stop_the_server(server):
     fill(server, "k", MANY)
+    for n in range(5):
+        server.run("COPY", "k", f"copy:{n}")
     server.clock.advance(ms=600_000 - 1)
-    server.run("CONFIG", "RESETSTAT")
-    assert acquire(server, "k", LIMIT_MAX, "10m")[:3] == [1, LIMIT_MAX, LIMIT_MAX - 501]
-    assert server.client.info("commandstats")[f"cmdstat_{ACQUIRE}"]["usec_per_call"] < 20_000
-    assert server.run("UNLINK", "k") == 1
+    took_us = []
+    for n in range(5):
+        server.run("CONFIG", "RESETSTAT")
+        assert acquire(server, f"copy:{n}", LIMIT_MAX, "10m")[:3] == [1, LIMIT_MAX, LIMIT_MAX - 501]
+        took_us.append(server.client.info("commandstats")[f"cmdstat_{ACQUIRE}"]["usec"])
+    assert min(took_us) < 2000, took_us
 
 
 def bytes_per_lease_at_most(id_len):

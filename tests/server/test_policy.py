@@ -67,7 +67,7 @@ class TestGrammar:
             ("TOKENBUCKET 1/s KEEP 5", "KEEP needs a unit"),
             ("TOKENBUCKET 1/s KEEP 5s KEEP 5s", "twice"),
             ("TOKENBUCKET 1/s TOKENBUCKET 2/s", "same name"),
-            ("TOKENBUCKET 1/s LEAKY 2/s", "same name"),
+            ("TOKENBUCKET 1/s TOKENBUCKET 2/s", "same name"),
             ("TOKENBUCKET 1/s AS a QUOTA 1/day AS a", "same name"),
             ("TOKENBUCKET 1/s AS a=b", "AS must be"),
             ("TOKENBUCKET 1/s AS a,b", "AS must be"),

@@ -153,9 +153,9 @@ class TestShadow:
     def test_it_grants_always_and_counts(self, server):
         define(server, "p", "LEAKY 5/m SHADOW")
         server.run("RL.STATS", "RESET")
-        assert take(server, "k", "p", "COST 3") == [3, 5, 2, 0, 36_000, "tokenbucket"]
-        assert take(server, "k", "p", "COST 3") == [3, 5, 2, 0, 36_000, "tokenbucket"], "charged as a real one would be"
-        assert take(server, "k", "p", "COST 3 UPTO") == [3, 5, 0, 0, 60_000, "tokenbucket"]
+        assert take(server, "k", "p", "COST 3") == [3, 5, 2, 0, 36_000, "leaky"]
+        assert take(server, "k", "p", "COST 3") == [3, 5, 2, 0, 36_000, "leaky"], "charged as a real one would be"
+        assert take(server, "k", "p", "COST 3 UPTO") == [3, 5, 0, 0, 60_000, "leaky"]
         assert take(server, "k", "p", "COST 9 PEEK")[:4] == [9, 5, 0, 0]
         stats = pairs(server.run("RL.STATS", "p"))
         assert (stats["granted_calls"], stats["granted_units"], stats["refused_calls"]) == (3, 9, 0)
