@@ -281,6 +281,7 @@ void rl_taking_count(const struct rl_taking *t, struct rl_stats *stats) {
 }
 
 void rl_taking_leave(struct rl_taking *t) {
+    if (t->ahead && !t->amount.peek && t->amount.charged != 0) repair(t);
     if (!t->refused || t->policy->shadow) look(t);
 }
 

@@ -59,7 +59,8 @@ void rl_taking_commit(struct rl_taking *t);
 /* Counts a verdict that was carried out for the command. */
 void rl_taking_count(const struct rl_taking *t, struct rl_stats *stats);
 
-/* Carries nothing out because another key was refused: the verdict is what there is now. */
+/* Carries nothing out because another key was refused: the verdict is what there is now. A step back of the clock is
+ * repaired nevertheless. */
 void rl_taking_leave(struct rl_taking *t);
 
 void rl_taking_close(struct rl_taking *t);

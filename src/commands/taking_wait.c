@@ -20,8 +20,12 @@ static void load_for(const struct rl_taking *t, int i, int64_t at_us, struct rl_
     const struct rl_policy_rule *rule = &t->policy->rules[i];
     struct rl_moment now = {.now_us = t->now_us};
     rl_live_load(live, rule->kind, t->key.rules[i].value, t->now_us);
-    if (rl_limiter_see_repaired(live, rule->limiter, &now)) return;
-    rl_live_load(live, rule->kind, t->key.rules[i].value, at_us);
+    if (!rl_limiter_see_repaired(live, rule->limiter, &now)) {
+        rl_live_load(live, rule->kind, t->key.rules[i].value, at_us);
+    } else if (rule->kind->unused_at_us(live->state, live->limit->limit) <= at_us) {
+        rl_live_discard(live); /* it will have outlived itself */
+        rl_live_forget(live);
+    }
 }
 
 /* How long the rule would wait if it was asked only at at_us, under the limits of then. */
