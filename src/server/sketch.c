@@ -33,7 +33,7 @@ static void name(struct rl_sketch_entry *entry, const char *key, size_t len, uin
     entry->hash = hash;
     entry->len = (uint32_t)len;
     size_t kept = rl_sketch_key_len(entry);
-    if (kept > entry->room) {
+    if (!entry->key || kept > entry->room) {
         entry->room = kept < ROOM_MIN ? ROOM_MIN : (uint32_t)kept;
         rl_free(entry->key);
         entry->key = rl_alloc(entry->room);

@@ -119,3 +119,12 @@ def test_garbage_is_answered(servers, protocol):
     before = server.contents(), client.execute_command("RL.POLICY", "DUMP")
     client.execute_command("DEBUG", "RELOAD")
     assert (server.contents(), client.execute_command("RL.POLICY", "DUMP")) == before
+
+
+def test_the_empty_key_is_one_that_is_refused(server):
+    server.run("RL.POLICY", "SET", "p", "FIXED", "1/h")
+    server.run("RL.STATS", "RESET")
+    for _ in range(3):
+        server.run("RL.TAKE", "", "p")
+    assert server.run("RL.TOP", "p") == [["", 2, 0]]
+    server.run("RL.POLICY", "DEL", "p")
