@@ -52,7 +52,7 @@ PYTEST := $(PYTHON) -m pytest -o cache_dir=$(abspath $(BUILD)/pytest) -n 2 --tim
 all: $(OUT)/ratelimit.so ## build build/ratelimit.so; CC=gcc or clang, REDISMODULE_H=path/to/redismodule.h
 
 help: ## this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
 
 # ---- the module
 

@@ -12,7 +12,7 @@ import time
 
 import redis
 
-LIMIT, LEASE_MS = 3, 500  # jobs in flight; a real lease is rather 10 to 60 seconds
+LIMIT, LEASE_MS = 3, 2000  # jobs in flight; a real lease is rather 10 to 60 seconds
 
 # Waiting, so in flight: unless another scheduler was faster.
 START = """

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import MODULE, free_port
+from harness import MODULE, PRELOAD, free_port
 
 OLD = Path(__file__).parents[2] / "build" / "servers" / "redis-6.0"
 LIBC = r"lib(c|m|pthread|dl|rt|resolv|nss_\w+|util|anl|nsl|thread_db|mvec)|ld(-linux-x86-64)?"
@@ -14,8 +14,8 @@ OF_LIBC = re.compile(rf"({LIBC})(-2\.\d+)?\.so")
 
 
 def test_redis_6_refuses_to_load_the_module_and_says_why(tmp_path):
-    if not OLD.exists():
-        pytest.skip("no Redis 6.0 here")
+    if not OLD.exists() or PRELOAD:
+        pytest.skip("no Redis 6.0 here, or a module that needs a sanitizer's library")
     # Its own libc is older than the one that the module was built with: it runs with this machine's.
     for library in OLD.rglob("*-linux-gnu/*.so*"):
         link = tmp_path / library.name
