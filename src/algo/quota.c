@@ -110,10 +110,13 @@ struct rl_verdict rl_quota_check(const struct rl_quota *q, const struct rl_quota
         wanted = 0;
         break;
     }
-    if (v.allowed == 0 && wanted > 0) v.wait_ms = wanted > lim->count ? RL_NEVER : period->end_ms - now_ms;
-    if (!ask->peek) used += rl_verdict_delta(&v, ask);
+    /* Only a write moves what was used under another calendar for good; until then it goes when its own period does. */
+    bool written = v.allowed > 0 && !ask->peek;
+    int64_t ends_at_ms = q->moved && used > 0 && !written ? q->end_ms : period->end_ms;
+    if (v.allowed == 0 && wanted > 0) v.wait_ms = wanted > lim->count ? RL_NEVER : ends_at_ms - now_ms;
+    if (written) used += rl_verdict_delta(&v, ask);
     v.remaining = lim->count - used;
-    v.reset_ms = used > 0 ? period->end_ms - now_ms : 0;
+    v.reset_ms = used > 0 ? ends_at_ms - now_ms : 0;
     return v;
 }
 

@@ -6,6 +6,8 @@
  * Calendar: the algorithm never asks it. Whoever decides passes the period of now: the state's own where
  *   rl_quota_current says so, which costs nothing, else the one of rl_calendar_period; it travels with the effect. So
  *   replay needs no zone data, and a take is the same function of the same arguments everywhere.
+ *   Under another calendar what is used counts in each of its periods until the next write, which moves it into one; if
+ *   there is none, it ends with the period that it was used in.
  * Clock: in milliseconds. A period that starts ahead of the clock stays the current one if that is by no more than its
  *   own length; else what is used is moved to the period of now.
  * Alerts: thresholds in percent of count, each told once in a period. What is remembered is the highest one told.

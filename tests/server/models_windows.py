@@ -447,6 +447,9 @@ class Quota(Limiter):
         return budget.used if budget and now_ms < budget.period.end_ms else 0
 
     def leaves_ms(self, limit, budget, now_ms, nth):
+        """What was used under another calendar is moved into the current period only by a write."""
+        if budget and budget.changed and budget.used:
+            return budget.period.end_ms
         return self.period(limit, budget, now_ms).end_ms
 
     def ahead(self, limit, budget, now_ms):

@@ -250,6 +250,17 @@ def test_a_changed_count_keeps_what_is_used(db):
     assert take(db, "k", "4/day")[:3] == [0, 4, -11]
 
 
+def test_a_wait_under_another_calendar_is_exact(db):
+    """A refusal writes nothing, so what was used stays in its own period, whatever calendar is asked for."""
+    assert db.run("RL.QUOTA", "k", "5/day", "COST", 5)[0] == 5
+    wait_ms = db.run("RL.QUOTA", "k", "5/hour")[3]
+    assert db.run("RL.QUOTA", "k", "5/day")[3] == wait_ms
+    db.clock.advance(ms=wait_ms - 1)
+    assert db.run("RL.QUOTA", "k", "5/hour")[0] == 0
+    db.clock.advance(ms=1)
+    assert db.run("RL.QUOTA", "k", "5/hour")[0] == 1
+
+
 @pytest.mark.parametrize(
     "words, end",
     [
