@@ -70,6 +70,8 @@ class Database:
         for node in self.nodes:
             node.config_set("save", "")
             node.config_set("repl-diskless-sync-delay", 0)
+        if self.replica:
+            until(lambda: self.replica.info("replication")["master_link_status"] == "up", "the replica to be linked")
 
     def stop(self):
         for client in filter(None, [*self.nodes, self.replica]):
