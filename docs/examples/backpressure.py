@@ -24,9 +24,11 @@ end
 
 # In flight, so waiting again: unless it was done meanwhile.
 AGAIN = """
-if redis.call('SREM', KEYS[1], ARGV[1]) == 1 then
-  redis.call('LPUSH', KEYS[2], ARGV[2])
+if redis.call('SREM', KEYS[1], ARGV[1]) == 0 then
+  return 0
 end
+redis.call('LPUSH', KEYS[2], ARGV[2])
+return 1
 """
 
 # Done, if the lease is still held: who has lost it has lost the job, too.
@@ -74,10 +76,11 @@ class Jobs:
             # A renewal never shortens and never revives: one of a millisecond only asks who is alive.
             alive = self.r.execute_command("RL.RENEW", self.leases, "1ms", *some)
             ended += [id for id, is_alive in zip(some, alive) if not is_alive]
-        for id in ended:
-            job, _, attempt = id.rpartition("#")
-            self.r.eval(AGAIN, 2, self.in_flight, self.waiting, id, f"{job}#{int(attempt) + 1}")
-        return ended
+        return [id for id in ended if self._again(id)]  # some have no lease because they were done just now
+
+    def _again(self, id):
+        job, _, attempt = id.rpartition("#")
+        return self.r.eval(AGAIN, 2, self.in_flight, self.waiting, id, f"{job}#{int(attempt) + 1}") == 1
 
     def health(self):
         """healthy, degraded or overloaded, off RL.STATE."""
