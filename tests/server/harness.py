@@ -1,6 +1,7 @@
 """Servers of our own: started, stopped, killed and compared by the tests."""
 
 import contextlib
+import io
 import itertools
 import os
 import shutil
@@ -180,9 +181,12 @@ class Server:
     def logged(self):
         """The commands in the AOF, as lists of bytes, but for what a rewrite put at its beginning."""
         for file in sorted((self.folder / "appendonlydir").glob("*.incr.aof")):
-            with open(file, "rb") as log:
-                while line := log.readline():
-                    yield [log.read(int(log.readline()[1:]) + 2)[:-2] for _ in range(int(line[1:]))]
+            try:
+                log = io.BytesIO(file.read_bytes())
+            except FileNotFoundError:  # a rewrite has just made it superfluous
+                continue
+            while line := log.readline():
+                yield [log.read(int(log.readline()[1:]) + 2)[:-2] for _ in range(int(line[1:]))]
 
     def info(self, field, section="everything"):
         return self.client.info(section)[field]
